@@ -1,0 +1,60 @@
+# `make demo` shows the product, `make test` proves it. Both build and reuse .venv.
+VENV   := .venv
+PYTHON := $(VENV)/bin/python
+STAMP  := $(VENV)/.installed
+UV     := $(shell command -v uv 2>/dev/null)
+# The first interpreter that is new enough; override with `make BASE_PYTHON=/path/to/python3 …`.
+BASE_PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
+
+.PHONY: demo test test-slow lint format docs bench lock clean help
+
+help:
+	@echo 'make demo       a short story in a throw-away home: sessions, tools, memory'
+	@echo 'make test       lint, types and the whole test suite'
+	@echo 'make test-slow  the long stress runs'
+	@echo 'make bench      the benchmarks, as JSON and tables'
+	@echo 'make docs       regenerate docs/reference from the code'
+	@echo 'make lock       resolve requirements.lock anew (needs uv)'
+
+demo: $(STAMP)
+	@$(PYTHON) -m compileall -q odek subagent
+	@$(PYTHON) -m benchmarks.demo
+
+test: $(STAMP) lint
+	$(PYTHON) -m compileall -q odek subagent
+	$(PYTHON) -m pytest -n 2 --dist loadgroup
+
+test-slow: $(STAMP)
+	$(PYTHON) -m pytest -m slow
+
+lint: $(STAMP)
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+format: $(STAMP)
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+lock:
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
+		--group dev pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
+		--group interop -o requirements-interop.lock
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+
+$(STAMP): requirements.lock pyproject.toml
+	@if [ -z "$(BASE_PYTHON)" ]; then echo 'odek needs Python 3.11 or newer; none was found on PATH' >&2; exit 1; fi
+ifneq ($(UV),)
+	test -x $(PYTHON) || uv venv -q --python $(BASE_PYTHON) $(VENV)
+	uv pip install -q --python $(PYTHON) --compile-bytecode -r requirements.lock
+	uv pip install -q --python $(PYTHON) --no-deps -e .
+else
+	test -x $(PYTHON) || $(BASE_PYTHON) -m venv $(VENV)
+	$(PYTHON) -m pip install -q --disable-pip-version-check -r requirements.lock
+	$(PYTHON) -m pip install -q --disable-pip-version-check --no-deps -e .
+endif
+	@touch $(STAMP)

@@ -1,0 +1,1 @@
+"""Configuration: what can be set, and from which layers the values come."""

@@ -1,0 +1,233 @@
+"""What the runtime reports while it works.
+
+Events are progress: a slow reader may lose some. What must arrive, such as the
+answer, is a return value. Each encodes to one JSON line for ``--json``, with its
+kind in ``type``.
+"""
+
+from typing import Literal, TypeVar
+
+import msgspec
+
+__all__ = [
+    "AnswerDelta",
+    "ApprovalResolved",
+    "BudgetWarning",
+    "ContextTrimmed",
+    "Event",
+    "ModelFinished",
+    "ModelRetrying",
+    "ModelStarted",
+    "Notice",
+    "PlanChanged",
+    "ReasoningDelta",
+    "ReplyLedgerMismatch",
+    "ToolFinished",
+    "ToolOutputLine",
+    "ToolRecovery",
+    "ToolRunning",
+    "ToolStarted",
+    "TurnFinished",
+    "TurnStarted",
+    "Usage",
+]
+
+_N = TypeVar("_N", int, float)
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Tokens and money of one or more requests.
+
+    None means that the provider did not report it; it is never guessed. Money is
+    in US dollars.
+    """
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost_usd: float | None = None
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """Sum field by field; a known figure plus an unknown one is the known one."""
+        return Usage(
+            prompt_tokens=_add(self.prompt_tokens, other.prompt_tokens),
+            completion_tokens=_add(self.completion_tokens, other.completion_tokens),
+            cached_tokens=_add(self.cached_tokens, other.cached_tokens),
+            cost_usd=_add(self.cost_usd, other.cost_usd),
+        )
+
+
+def _add(left: _N | None, right: _N | None) -> _N | None:
+    if left is None:
+        return right
+    return left if right is None else left + right
+
+
+class TurnStarted(msgspec.Struct, frozen=True, tag="turn_started"):
+    """A turn begins; ``task`` is the person's text."""
+
+    session_id: str
+    turn: int
+    task: str
+
+
+class ModelStarted(msgspec.Struct, frozen=True, tag="model_started"):
+    """A request goes out. ``iteration`` counts the requests of this turn from 1."""
+
+    iteration: int
+    estimated_tokens: int
+
+
+class AnswerDelta(msgspec.Struct, frozen=True, tag="answer_delta"):
+    """A piece of the text of the answer, as it arrived."""
+
+    text: str
+
+
+class ReasoningDelta(msgspec.Struct, frozen=True, tag="reasoning_delta"):
+    """A piece of the model's reasoning text."""
+
+    text: str
+
+
+class ModelRetrying(msgspec.Struct, frozen=True, tag="model_retrying"):
+    """A request failed and is sent again after ``wait_seconds``."""
+
+    attempt: int
+    wait_seconds: float
+    reason: str
+
+
+class ModelFinished(msgspec.Struct, frozen=True, tag="model_finished"):
+    """A request is answered."""
+
+    usage: Usage
+    finish_reason: str
+    tool_calls: int
+    seconds: float
+
+
+class ToolStarted(msgspec.Struct, frozen=True, tag="tool_started"):
+    """A tool call was allowed and runs now; ``summary`` is one line for a person."""
+
+    call_id: str
+    name: str
+    summary: str
+
+
+class ToolOutputLine(msgspec.Struct, frozen=True, tag="tool_output_line"):
+    """The newest line of output of a running tool, secrets masked."""
+
+    call_id: str
+    line: str
+
+
+class ToolRunning(msgspec.Struct, frozen=True, tag="tool_running"):
+    """A call has been running for a while."""
+
+    call_id: str
+    name: str
+    seconds: float
+
+
+class ToolFinished(msgspec.Struct, frozen=True, tag="tool_finished", omit_defaults=True):
+    """A tool call ended, was denied, or was cancelled.
+
+    ``preview`` is the first line of the result; ``diff`` a unified diff of a file
+    that the call changed.
+    """
+
+    call_id: str
+    name: str
+    summary: str
+    outcome: Literal["ok", "error", "denied", "cancelled"]
+    seconds: float
+    preview: str = ""
+    diff: str = ""
+
+
+class ApprovalResolved(msgspec.Struct, frozen=True, tag="approval_resolved"):
+    """A call that needed approval was answered; ``by`` says by whom."""
+
+    call_id: str
+    name: str
+    risk: str
+    approved: bool
+    by: Literal["person", "policy", "session_trust"]
+
+
+class PlanChanged(msgspec.Struct, frozen=True, tag="plan_changed"):
+    """The plan was replaced; each step is (state, title)."""
+
+    steps: tuple[tuple[str, str], ...]
+
+
+class ContextTrimmed(msgspec.Struct, frozen=True, tag="context_trimmed"):
+    """Old message groups were left out of the request so that it fits the window."""
+
+    groups: int
+    estimated_tokens: int
+    limit_tokens: int
+
+
+class ToolRecovery(msgspec.Struct, frozen=True, tag="tool_recovery"):
+    """A tool failed the same way several times; the model got a corrective hint."""
+
+    name: str
+    failures: int
+
+
+class BudgetWarning(msgspec.Struct, frozen=True, tag="budget_warning"):
+    """A budget passed 50, 75 or 90 percent."""
+
+    budget: Literal["tokens", "cost", "iterations", "time"]
+    percent: int
+    used: float
+    limit: float
+
+
+class ReplyLedgerMismatch(msgspec.Struct, frozen=True, tag="reply_ledger_mismatch"):
+    """The answer denies changes which did complete; ``changes`` lists them."""
+
+    changes: tuple[str, ...]
+
+
+class Notice(msgspec.Struct, frozen=True, tag="notice"):
+    """One line that the person should see: a repair, a warning, something left undone."""
+
+    text: str
+    level: Literal["info", "warning"] = "info"
+
+
+class TurnFinished(msgspec.Struct, frozen=True, tag="turn_finished", omit_defaults=True):
+    """The turn is over and saved."""
+
+    session_id: str
+    outcome: Literal["answered", "cancelled", "limit", "failed"]
+    answer: str
+    usage: Usage
+    seconds: float
+    iterations: int
+    reason: str = ""
+
+
+Event = (
+    TurnStarted
+    | ModelStarted
+    | AnswerDelta
+    | ReasoningDelta
+    | ModelRetrying
+    | ModelFinished
+    | ToolStarted
+    | ToolOutputLine
+    | ToolRunning
+    | ToolFinished
+    | ApprovalResolved
+    | PlanChanged
+    | ContextTrimmed
+    | ToolRecovery
+    | BudgetWarning
+    | ReplyLedgerMismatch
+    | Notice
+    | TurnFinished
+)

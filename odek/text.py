@@ -1,0 +1,66 @@
+"""Text cut, cleaned and made visible; the only truncation in the house."""
+
+import unicodedata
+
+__all__ = ["clip_bytes", "clip_line", "clip_middle", "first_line", "visible", "without_surrogates"]
+
+
+def first_line(text: str) -> str:
+    """Return the first line of ``text`` that holds more than white space, stripped, or ""."""
+    for line in text.splitlines():
+        if stripped := line.strip():
+            return stripped
+    return ""
+
+
+def clip_line(text: str, width: int) -> str:
+    """Return ``text`` on one line of at most ``width`` characters, an ellipsis marking the cut."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= width else flat[: max(width - 1, 0)].rstrip() + "…"
+
+
+def clip_bytes(text: str, limit_bytes: int) -> str:
+    """Return the longest prefix of ``text`` that takes at most ``limit_bytes`` in UTF-8."""
+    encoded = text.encode("utf-8", "surrogatepass")
+    if len(encoded) <= limit_bytes:
+        return text
+    return encoded[:limit_bytes].decode("utf-8", "ignore")
+
+
+def clip_middle(text: str, limit_bytes: int) -> str:
+    """Keep head and tail of a text beyond ``limit_bytes``, and say how much was left out."""
+    encoded = text.encode("utf-8", "surrogatepass")
+    if len(encoded) <= limit_bytes:
+        return text
+    half = limit_bytes // 2
+    head = encoded[:half].decode("utf-8", "ignore")
+    tail = encoded[-half:].decode("utf-8", "ignore")
+    return f"{head}\n[… {len(encoded) - 2 * half:,} bytes left out …]\n{tail}"
+
+
+def without_surrogates(text: str) -> str:
+    """Replace lone surrogates, which no encoder takes, by the replacement character."""
+    return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
+
+
+def visible(text: str, *, keep_newlines: bool = True) -> str:
+    """Return ``text`` with every control, format and bidi character written out as ``\\x1b``.
+
+    A terminal shows the result as it is: no escape sequence, no hidden or reordering
+    character survives. Tabs become four spaces. Joiners between emoji and in scripts
+    that need them are shown as well: here honesty is worth more than beauty.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    out: list[str] = []
+    for char in text:
+        if char == "\n" and keep_newlines:
+            out.append(char)
+        elif char == "\t":
+            out.append("    ")
+        elif unicodedata.category(char) in {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}:
+            code = ord(char)
+            out.append(f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}")
+        else:
+            out.append(char)
+    return "".join(out)

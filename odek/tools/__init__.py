@@ -1,0 +1,1 @@
+"""What the model can do. One family of tools a file, each declaring its effects once."""

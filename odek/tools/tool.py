@@ -1,0 +1,125 @@
+"""The seam between the loop and a tool.
+
+A call has two steps. ``prepare`` checks the arguments and works out, without any
+effect, what the call would do: its effects, a line for the status, and the whole
+change for the approval. ``PreparedCall.run`` then does exactly that. What was shown
+is thereby what is done; a target that changed in between is an error, not a surprise.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar, Generic, TypeVar
+
+import msgspec
+
+from odek.errors import ToolError
+from odek.llm.model import ToolSpec
+from odek.trust.effects import Effects
+
+__all__ = ["CallScope", "PreparedCall", "Tool", "ToolOutput"]
+
+A = TypeVar("A", bound=msgspec.Struct)
+
+
+class CallScope(msgspec.Struct, frozen=True):
+    """What a running call may use. ``on_line`` reports a line of live output; it never blocks."""
+
+    call_id: str
+    on_line: Callable[[str], None]
+
+
+class ToolOutput(msgspec.Struct, frozen=True):
+    """The result of a call.
+
+    ``content`` is what the model reads. ``is_error`` marks a result that is a failure
+    in the model's terms, such as a command's exit status. ``changed`` names what the
+    call changed, for the ledger and the person. ``diff`` is shown to the person only.
+    """
+
+    content: str
+    is_error: bool = False
+    changed: tuple[str, ...] = ()
+    diff: str = ""
+
+
+class PreparedCall(msgspec.Struct, frozen=True):
+    """A checked call, ready to be approved and run.
+
+    ``summary`` is one line without the tool's name. ``preview`` is what an approval
+    shows in whole: the command, or a unified diff of the change.
+    """
+
+    summary: str
+    effects: Effects
+    run: Callable[[CallScope], Awaitable[ToolOutput]]
+    preview: str = ""
+
+
+class Tool(ABC, Generic[A]):
+    """A tool: its schema is the Struct of its arguments.
+
+    Subclasses set ``name``, ``description`` and ``arguments_type``; field descriptions
+    come from ``msgspec.Meta``. ``timeout_seconds`` bounds a whole run, None leaves it to
+    the tool. ``exclusive`` tools never run beside another call of the same batch.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    arguments_type: type[A]
+    timeout_seconds: ClassVar[float | None] = 120.0
+    exclusive: ClassVar[bool] = False
+
+    @abstractmethod
+    async def prepare(self, arguments: A) -> PreparedCall:
+        """Work out what the call would do, without doing it.
+
+        Raises:
+            ToolError: the arguments make no sense; the text goes to the model.
+        """
+
+    def spec(self) -> ToolSpec:
+        """Return the tool as the model sees it."""
+        return ToolSpec(self.name, self.description, argument_schema(self.arguments_type))
+
+    async def prepare_json(self, arguments: str) -> PreparedCall:
+        """Decode ``arguments`` (JSON text) and prepare the call.
+
+        Raises:
+            ToolError: not the JSON that the schema describes; says which field and why.
+        """
+        try:
+            decoded = msgspec.json.decode(arguments or "{}", type=self.arguments_type)
+        except msgspec.ValidationError as error:
+            raise ToolError(f"{self.name}: {_sentence(str(error))}") from None
+        except msgspec.DecodeError as error:
+            raise ToolError(f"{self.name}: the arguments are not valid JSON: {error}") from None
+        return await self.prepare(decoded)
+
+
+def argument_schema(arguments_type: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the JSON schema of ``arguments_type`` as one object, references resolved."""
+    (schema,), definitions = msgspec.json.schema_components([arguments_type], ref_template="{name}")
+    resolved = _resolve(schema, definitions)
+    assert isinstance(resolved, dict)
+    resolved.pop("title", None)
+    resolved.setdefault("required", [])
+    return resolved
+
+
+def _resolve(node: Any, definitions: dict[str, Any]) -> Any:
+    """Inline every reference; argument types are trees, so this ends."""
+    if isinstance(node, dict):
+        if "$ref" in node:
+            target = _resolve(definitions[node["$ref"]], definitions)
+            return {**target, **{key: value for key, value in node.items() if key != "$ref"}}
+        return {key: _resolve(value, definitions) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_resolve(value, definitions) for value in node]
+    return node
+
+
+def _sentence(message: str) -> str:
+    """Turn a validation message into words: ``expected `int`, got `str`, in `limit` ``."""
+    text, _, path = message.partition(" - at `$.")
+    text = text[:1].lower() + text[1:]
+    return f"{text}, in `{path}" if path else text

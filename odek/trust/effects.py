@@ -1,0 +1,29 @@
+"""What a tool call does to the world, declared once by the tool itself.
+
+Approval, provenance, audit and the fence around outside content all derive from
+this declaration; nothing else knows tools by name.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+__all__ = ["Effects"]
+
+
+class Effects(msgspec.Struct, frozen=True):
+    """The effects of one prepared call.
+
+    Paths are absolute but not resolved: what they resolve to is for the policy to
+    find out. ``command`` is a shell command line, classified by its grammar.
+    ``outside`` says that the result carries text from beyond the trust boundary
+    whatever the other fields say (another agent, a foreign server).
+    """
+
+    reads: tuple[Path, ...] = ()
+    writes: tuple[Path, ...] = ()
+    command: str | None = None
+    urls: tuple[str, ...] = ()
+    writes_memory: bool = False
+    spawns_agents: bool = False
+    outside: bool = False

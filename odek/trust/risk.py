@@ -1,0 +1,46 @@
+"""Risk classes and their order; the only ranking in the house."""
+
+from enum import IntEnum
+
+import msgspec
+
+__all__ = ["Part", "Risk", "Verdict"]
+
+
+class Risk(IntEnum):
+    """How much harm a call can do, lowest first. Text form: the lower-case name."""
+
+    SAFE = 0
+    LOCAL_WRITE = 1
+    INSTALL = 2
+    NETWORK_EGRESS = 3
+    CODE_EXECUTION = 4
+    SYSTEM_WRITE = 5
+    UNKNOWN = 6
+    DESTRUCTIVE = 7
+    BLOCKED = 8
+
+    @property
+    def label(self) -> str:
+        """The class as configuration and people write it."""
+        return self.name.lower()
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One part of a call: its text, its class, and why."""
+
+    text: str
+    risk: Risk
+    reason: str
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The class of a whole call: the highest of its parts."""
+
+    risk: Risk
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, parts: tuple[Part, ...]) -> "Verdict":
+        """Return the verdict of ``parts``; none at all is safe."""
+        return cls(max((part.risk for part in parts), default=Risk.SAFE), parts)
