@@ -44,7 +44,7 @@ def without_surrogates(text: str) -> str:
 
 
 def visible(text: str, *, keep_newlines: bool = True) -> str:
-    """Return ``text`` with every control, format and bidi character written out as ``\\x1b``.
+    r"""Return ``text`` with every control, format and bidi character written out as ``\x1b``.
 
     A terminal shows the result as it is: no escape sequence, no hidden or reordering
     character survives. Tabs become four spaces. Joiners between emoji and in scripts

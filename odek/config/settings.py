@@ -28,7 +28,7 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """Base of all sections: immutable, and a key that nobody knows is an error."""
 
 
-class LlmSettings(Section):
+class LlmSettings(Section, frozen=True, kw_only=True):
     """How requests to the model's endpoint are made."""
 
     connect_timeout_seconds: Annotated[
@@ -54,7 +54,7 @@ class LlmSettings(Section):
     ] = None
 
 
-class PriceSettings(Section):
+class PriceSettings(Section, frozen=True, kw_only=True):
     """What a model costs, in US dollars per million tokens."""
 
     input: Annotated[float, Meta(ge=0, description="Prompt tokens.")]
@@ -64,7 +64,7 @@ class PriceSettings(Section):
     ] = None
 
 
-class BudgetSettings(Section):
+class BudgetSettings(Section, frozen=True, kw_only=True):
     """Limits of one task. 0 means no limit."""
 
     tokens: Annotated[int, Meta(ge=0, description="Prompt and answer tokens together.")] = 0
@@ -74,7 +74,7 @@ class BudgetSettings(Section):
     seconds: Annotated[float, Meta(ge=0, description="Wall-clock time.")] = 0.0
 
 
-class DangerousSettings(Section):
+class DangerousSettings(Section, frozen=True, kw_only=True):
     """Which risk classes run, ask or are refused."""
 
     classes: Annotated[
@@ -88,14 +88,14 @@ class DangerousSettings(Section):
     ] = "deny"
 
 
-class ToolsSettings(Section):
+class ToolsSettings(Section, frozen=True, kw_only=True):
     """Which tools the model is offered."""
 
     enabled: Annotated[tuple[str, ...], Meta(description="Only these; empty means all.")] = ()
     disabled: Annotated[tuple[str, ...], Meta(description="Never these.")] = ()
 
 
-class ShellSettings(Section):
+class ShellSettings(Section, frozen=True, kw_only=True):
     """The `shell` tool."""
 
     timeout_seconds: Annotated[float, Meta(gt=0, le=3600, description="Default time limit of a command.")] = (
@@ -107,14 +107,14 @@ class ShellSettings(Section):
     ] = 100_000
 
 
-class SubagentSettings(Section):
+class SubagentSettings(Section, frozen=True, kw_only=True):
     """Fan-out to child processes."""
 
     max_concurrency: Annotated[int, Meta(ge=1, le=8, description="Children at once.")] = 3
     max_depth: Annotated[int, Meta(ge=0, le=4, description="How deep delegation may nest.")] = 1
 
 
-class MemorySettings(Section):
+class MemorySettings(Section, frozen=True, kw_only=True):
     """What is remembered across sessions."""
 
     enabled: Annotated[bool, Meta(description="Offer the memory tool and show facts to the model.")] = True
@@ -126,7 +126,7 @@ class MemorySettings(Section):
     ] = 8000
 
 
-class Config(Section):
+class Config(Section, frozen=True, kw_only=True):
     """The whole configuration of one process, resolved from all layers."""
 
     model: Annotated[

@@ -99,8 +99,7 @@ class Tool(ABC, Generic[A]):
 def argument_schema(arguments_type: type[msgspec.Struct]) -> dict[str, Any]:
     """Return the JSON schema of ``arguments_type`` as one object, references resolved."""
     (schema,), definitions = msgspec.json.schema_components([arguments_type], ref_template="{name}")
-    resolved = _resolve(schema, definitions)
-    assert isinstance(resolved, dict)
+    resolved: dict[str, Any] = _resolve(schema, definitions)
     resolved.pop("title", None)
     resolved.setdefault("required", [])
     return resolved
