@@ -1,0 +1,245 @@
+"""One batch of tool calls: prepared, admitted, run side by side, answered in call order."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+import trio
+
+from odek.errors import TargetChangedError, ToolError
+from odek.events import Event, Notice, ToolFinished, ToolOutputLine, ToolRecovery, ToolRunning, ToolStarted
+from odek.ledger import Ledger
+from odek.messages import ToolCall, ToolMessage
+from odek.text import clip_line, first_line, without_surrogates
+from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
+
+__all__ = ["Admission", "Batch", "Gate", "GateRequest"]
+
+FAILURES_BEFORE_HINT = 3
+
+RUNNING_TICK_SECONDS = 5.0
+"""How often a call that is still running reports itself."""
+
+Outcome = Literal["ok", "error", "denied", "cancelled"]
+
+
+class GateRequest(msgspec.Struct, frozen=True):
+    """A prepared call that wants to run."""
+
+    call_id: str
+    tool: str
+    prepared: PreparedCall
+
+
+class Admission(msgspec.Struct, frozen=True):
+    """May the call run, and how is its result to be treated?
+
+    ``reason`` tells the model why not. ``fence_source`` names the origin of outside
+    content; the result is then fenced. None leaves it as it is.
+    """
+
+    allowed: bool
+    reason: str = ""
+    fence_source: str | None = None
+
+
+class Gate(Protocol):
+    """Decides which calls may run; asks a person where the policy says so."""
+
+    async def admit(self, requests: Sequence[GateRequest]) -> Sequence[Admission]:
+        """Return one admission for each request, in order."""
+        ...
+
+    def fence(self, content: str, source: str) -> str:
+        """Mark ``content`` as data from ``source``."""
+        ...
+
+
+class _Call:
+    """A call on its way through the batch."""
+
+    def __init__(self, call: ToolCall) -> None:
+        self.id = call.id
+        self.name = call.name
+        self.arguments = call.arguments
+        self.tool: Tool[msgspec.Struct] | None = None
+        self.prepared: PreparedCall | None = None
+        self.admission: Admission | None = None
+        self.output: ToolOutput | None = None
+        self.outcome: Outcome = "error"
+        self.started = trio.current_time()
+
+    @property
+    def summary(self) -> str:
+        """One line for a person."""
+        return self.prepared.summary if self.prepared else clip_line(self.arguments, 100)
+
+    def fail(self, content: str, outcome: Outcome = "error") -> None:
+        """End the call with ``content`` as what the model reads."""
+        self.output = ToolOutput(content, is_error=True)
+        self.outcome = outcome
+
+
+class Batch:
+    """Runs the tool calls of one turn, batch by batch."""
+
+    def __init__(
+        self,
+        tools: Mapping[str, Tool[msgspec.Struct]],
+        gate: Gate,
+        emit: Callable[[Event], None],
+        mask: Callable[[str], str],
+        max_parallel: int,
+        ledger: Ledger,
+    ) -> None:
+        self._tools = tools
+        self._gate = gate
+        self._emit = emit
+        self._mask = mask
+        self._limiter = trio.CapacityLimiter(max_parallel)
+        self._ledger = ledger
+        self._failures: Counter[tuple[str, str]] = Counter()
+        self._current: list[_Call] = []
+
+    async def run(self, calls: Sequence[ToolCall]) -> list[ToolMessage]:
+        """Run ``calls`` and return their results in call order.
+
+        Calls that write go one after another, in call order; the rest side by side.
+        Cancelled, it raises once every running call has ended; see ``abandon``.
+        """
+        batch = self._current = [_Call(call) for call in calls]
+        for call in batch:
+            await self._prepare(call)
+        await self._admit(batch)
+        ready = [call for call in batch if call.output is None]
+        writers = [call for call in ready if self._is_writer(call)]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._run_in_order, writers)
+            for call in ready:
+                if call not in writers:
+                    nursery.start_soon(self._run, call)
+        self._current = []
+        return [self._result(call) for call in batch]
+
+    def abandon(self, reason: str) -> list[ToolMessage]:
+        """Return the results of a batch that was interrupted, ``reason`` where there is none."""
+        batch, self._current = self._current, []
+        return [
+            self._result(call) if call.output is not None else ToolMessage(reason, call.id) for call in batch
+        ]
+
+    async def _prepare(self, call: _Call) -> None:
+        call.tool = self._tools.get(call.name)
+        if call.tool is None:
+            names = ", ".join(self._tools)
+            return call.fail(f"there is no tool named {call.name!r}; the tools are: {names}")
+        try:
+            call.prepared = await call.tool.prepare_json(call.arguments)
+        except ToolError as error:
+            call.fail(str(error))
+        except Exception as error:  # noqa: BLE001 - a faulty tool must not take the turn down
+            call.fail(self._unexpected(call, error))
+
+    async def _admit(self, batch: Sequence[_Call]) -> None:
+        asking = [call for call in batch if call.prepared is not None and call.output is None]
+        requests = [GateRequest(call.id, call.name, call.prepared) for call in asking if call.prepared]
+        if not requests:
+            return
+        for call, admission in zip(asking, await self._gate.admit(requests), strict=True):
+            call.admission = admission
+            if not admission.allowed:
+                call.fail(admission.reason, "denied")
+
+    def _is_writer(self, call: _Call) -> bool:
+        if call.tool is None or call.prepared is None:
+            return False
+        effects = call.prepared.effects
+        return call.tool.exclusive or bool(effects.writes) or effects.writes_memory
+
+    async def _run_in_order(self, calls: Sequence[_Call]) -> None:
+        for call in calls:
+            await self._run(call)
+
+    async def _run(self, call: _Call) -> None:
+        async with self._limiter:
+            call.started = trio.current_time()
+            self._emit(ToolStarted(call.id, call.name, self._mask(call.summary)))
+            try:
+                await self._run_watched(call)
+                if call.output is None:  # the target changed: look again, ask again, once
+                    await self._prepare(call)
+                    await self._admit([call])
+                    if call.output is None:
+                        await self._run_watched(call, last_try=True)
+            except BaseException:
+                self._finished(call, "cancelled", "", "")
+                raise
+
+    async def _run_watched(self, call: _Call, *, last_try: bool = False) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._tick, call)
+            await self._execute(call, last_try=last_try)
+            nursery.cancel_scope.cancel()
+
+    async def _tick(self, call: _Call) -> None:
+        while True:
+            await trio.sleep(RUNNING_TICK_SECONDS)
+            self._emit(ToolRunning(call.id, call.name, trio.current_time() - call.started))
+
+    async def _execute(self, call: _Call, *, last_try: bool) -> None:
+        if call.tool is None or call.prepared is None:
+            return
+        scope = CallScope(call.id, lambda line: self._emit(ToolOutputLine(call.id, self._mask(line))))
+        limit_seconds = call.tool.timeout_seconds
+        try:
+            with trio.move_on_after(limit_seconds if limit_seconds is not None else float("inf")) as limit:
+                call.output = await call.prepared.run(scope)
+                call.outcome = "error" if call.output.is_error else "ok"
+            if limit.cancelled_caught:
+                call.fail(f"{call.name} was ended after its limit of {limit_seconds:g} s")
+        except TargetChangedError as error:
+            if last_try:
+                call.fail(str(error))
+        except ToolError as error:
+            call.fail(str(error))
+        except Exception as error:  # noqa: BLE001 - a faulty tool must not take the batch down
+            call.fail(self._unexpected(call, error))
+
+    def _unexpected(self, call: _Call, error: Exception) -> str:
+        text = f"{call.name} failed unexpectedly: {type(error).__name__}: {error}"
+        self._emit(Notice(self._mask(text), "warning"))
+        return text
+
+    def _result(self, call: _Call) -> ToolMessage:
+        """Turn what the call left behind into what the model reads, and report it."""
+        output = call.output or ToolOutput("", is_error=True)
+        content = self._mask(without_surrogates(output.content))
+        if not output.is_error:
+            self._ledger.record(output.changed)
+        hint = self._hint(call, content) if call.outcome == "error" else ""
+        if call.outcome == "ok":
+            self._failures = Counter({key: n for key, n in self._failures.items() if key[0] != call.name})
+        self._finished(call, call.outcome, first_line(content), self._mask(output.diff))
+        source = call.admission.fence_source if call.admission else None
+        if source is not None and call.outcome != "denied":
+            content = self._gate.fence(content, source)
+        return ToolMessage(content + hint, call.id)
+
+    def _hint(self, call: _Call, content: str) -> str:
+        """Count equal failures; return the corrective hint when they are too many."""
+        key = (call.name, clip_line(content, 200))
+        self._failures[key] += 1
+        if self._failures[key] < FAILURES_BEFORE_HINT:
+            return ""
+        failures = self._failures.pop(key)
+        self._emit(ToolRecovery(call.name, failures))
+        return (
+            f"\n\n[{call.name} has now failed {failures} times in this same way. Do not repeat the call: "
+            "check its arguments against the schema, look at the current state first, or take another way.]"
+        )
+
+    def _finished(self, call: _Call, outcome: Outcome, preview: str, diff: str) -> None:
+        seconds = trio.current_time() - call.started
+        summary = self._mask(call.summary)
+        self._emit(ToolFinished(call.id, call.name, summary, outcome, seconds, preview, diff))

@@ -1,0 +1,135 @@
+"""The command ``odek``: finds the command asked for and loads that one alone.
+
+Start-up is a cost: nothing is imported here that ``odek version`` does not need.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn, Protocol, cast
+
+from odek import __version__
+from odek.errors import OdekError
+
+__all__ = ["COMMANDS", "EXIT_INTERRUPTED", "EXIT_LIMIT", "EXIT_SETUP", "build_parser", "entry", "main"]
+
+EXIT_FAILED = 1
+EXIT_LIMIT = 2
+EXIT_SETUP = 3
+EXIT_INTERRUPTED = 130
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("odek.cli.run", "give the agent one task"),
+    "continue": ("odek.cli.resume", "go on with the newest session, or a named one"),
+    "repl": ("odek.cli.repl", "talk with the agent, many turns, one session"),
+    "session": ("odek.cli.session", "list, show, delete, trim and clean up sessions"),
+    "memory": ("odek.cli.memory", "what is remembered, for a person to read and edit"),
+    "config": ("odek.cli.config", "show the configuration and where each value comes from"),
+    "init": ("odek.cli.init", "write a commented configuration file"),
+    "cleanup": ("odek.cli.cleanup", "remove what crashed processes left behind"),
+    "completion": ("odek.cli.completion", "print a completion script for your shell"),
+    "version": ("odek.cli.version", "print the versions of odek and Python"),
+}
+
+DESCRIPTION = "odek: an agent runtime whose memory can be trusted."
+
+EPILOG = """\
+examples:
+  odek run "why does the build fail? @Makefile"
+  odek continue "now fix it"
+  odek run --model llama3.2 --base-url http://localhost:11434/v1 "…"
+
+environment:
+  ODEK_API_KEY, DEEPSEEK_API_KEY, OPENAI_API_KEY   key of the model's endpoint
+  ODEK_HOME                                        where odek keeps its files (~/.odek)
+  ODEK_<KEY>                                       any setting; see `odek config show`
+  NO_COLOR                                         plain text
+
+exit status:
+  0 success   1 the task failed   2 a limit was reached   3 setup   130 Ctrl-C
+
+`odek COMMAND --help` tells more about a command."""
+
+
+class CommandModule(Protocol):
+    """What the module of a command offers, as plain functions."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the command's arguments."""
+        ...
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Carry the command out and return its exit status."""
+        ...
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line and exit with 3."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print ``message`` and leave."""
+        self.exit(EXIT_SETUP, f"{self.prog}: {message} (see `{self.prog} --help`)\n")
+
+
+def build_parser(command: str | None) -> Parser:
+    """Return the parser with the arguments of ``command`` filled in, or of all for None."""
+    parser = Parser(
+        prog="odek",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"odek {__version__}")
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    for name, (module_name, summary) in COMMANDS.items():
+        child = commands.add_parser(
+            name,
+            help=summary,
+            description=f"odek {name}: {summary}.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        if command in {None, name}:
+            _load(module_name).add_arguments(child)
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command and return its exit status."""
+    command = next((word for word in argv if not word.startswith("-")), "")
+    arguments = build_parser(command).parse_args(argv)
+    try:
+        status: int = _load(COMMANDS[arguments.command][0]).run(arguments)
+        sys.stdout.flush()
+    except OdekError as error:
+        print(f"odek: {error}", file=sys.stderr)
+        return _exit_status(error)
+    return status
+
+
+def entry() -> NoReturn:
+    """Run ``odek`` with the process's arguments; the console script."""
+    try:
+        status = main(sys.argv[1:])
+    except KeyboardInterrupt:
+        status = EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader, such as `head`, has what it wanted. Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    sys.exit(status)
+
+
+def _exit_status(error: OdekError) -> int:
+    from odek.errors import ConfigError, LimitReachedError, StoreBusyError
+
+    if isinstance(error, ConfigError | StoreBusyError):
+        return EXIT_SETUP
+    return EXIT_LIMIT if isinstance(error, LimitReachedError) else EXIT_FAILED
+
+
+def _load(module_name: str) -> CommandModule:
+    return cast("CommandModule", import_module(module_name))

@@ -1,0 +1,168 @@
+"""What of a conversation goes into the next request: estimating and fitting, pure.
+
+A request is fitted only when it must be, and then well below the limit, so that the
+requests after it share their prefix again. What was left out once stays out.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from odek.errors import ContextOverflowError
+from odek.llm.model import ToolSpec
+from odek.messages import (
+    CONTEXT_NAME,
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+
+__all__ = ["Fitted", "estimate_tokens", "estimate_tools", "fit"]
+
+CHARS_PER_TOKEN = 4
+"""English prose and code come to about four characters a token with every current tokenizer."""
+
+MESSAGE_OVERHEAD_TOKENS = 4
+"""Role and separators of one message, as the providers' own counting guides give it."""
+
+LIMIT_FRACTION = 0.75
+"""Share of the window that a request may fill: the rest is the answer's, and the estimate's error."""
+
+TARGET_FRACTION = 0.60
+"""What fitting aims at, so that it is not needed again at the very next request."""
+
+
+class Fitted(msgspec.Struct, frozen=True):
+    """A view of the conversation that fits.
+
+    ``left_out`` holds the indices of the messages missing from the view; hand it to
+    the next call. ``newly_left_out`` counts the groups that this call removed.
+    """
+
+    messages: tuple[Message, ...]
+    estimated_tokens: int
+    left_out: frozenset[int]
+    newly_left_out: int
+
+
+def estimate_tokens(messages: Sequence[Message]) -> int:
+    """Estimate the tokens of ``messages`` from their characters and structure."""
+    return sum(map(_message_tokens, messages))
+
+
+def estimate_tools(tools: Sequence[ToolSpec]) -> int:
+    """Estimate the tokens that the tool schemas take in a request."""
+    return sum(len(msgspec.json.encode(tool)) for tool in tools) // CHARS_PER_TOKEN
+
+
+def fit(
+    messages: Sequence[Message],
+    *,
+    window: int | None,
+    reserved_tokens: int = 0,
+    left_out: frozenset[int] = frozenset(),
+    harder: bool = False,
+) -> Fitted:
+    """Return the part of ``messages`` that a request may carry.
+
+    Leaves out the oldest groups first: tool calls with their results, then whole
+    exchanges. The system prompt, the first task, the newest user message and tool
+    results that the model has not read yet always stay.
+
+    Args:
+        messages: The whole conversation, system message first.
+        window: Tokens that the model takes; None leaves the size alone.
+        reserved_tokens: Tokens of the request beside the messages, such as schemas.
+        left_out: What earlier calls left out.
+        harder: The provider has just refused the size; go down to half of it.
+
+    Raises:
+        ContextOverflowError: what must stay is already too much.
+    """
+    kept = [message for index, message in enumerate(messages) if index not in left_out]
+    total = estimate_tokens(kept) + reserved_tokens
+    limit, target = _bounds(window, total, harder=harder)
+    gone, removed = set(left_out), 0
+    if limit is not None and total > limit:
+        for group in _removable_groups(messages):
+            if total <= target:
+                break
+            if group[0] not in gone:
+                total -= estimate_tokens([messages[index] for index in group])
+                gone.update(group)
+                removed += 1
+        if (harder and not removed) or (not harder and total > limit):
+            raise ContextOverflowError(
+                f"the request needs about {total:,} tokens, more than the {int(limit):,} that fit, and "
+                "nothing more can be left out: start a new session or attach less"
+            )
+    return Fitted(_view(messages, gone), total, frozenset(gone), removed)
+
+
+def _bounds(window: int | None, total: int, *, harder: bool) -> tuple[float | None, float]:
+    """Return (limit, target) in tokens; a limit of None means that anything goes."""
+    if harder:
+        # The estimate was too kind or the window unknown: what counts is to send much less.
+        reference = min(total, window * LIMIT_FRACTION) if window else total
+        return reference * 0.5, reference * 0.5
+    if window is None:
+        return None, 0
+    return window * LIMIT_FRACTION, window * TARGET_FRACTION
+
+
+def _removable_groups(messages: Sequence[Message]) -> list[tuple[int, ...]]:
+    """Return groups of indices in the order in which they may be left out.
+
+    First each tool batch (an assistant message with calls, and its results), oldest
+    first; then each remaining exchange before the newest user message, oldest first.
+    """
+    users = [index for index, message in enumerate(messages) if isinstance(message, UserMessage)]
+    if not users:
+        return []
+    first_user, last_user = users[0], users[-1]
+    batches: list[tuple[int, ...]] = []
+    exchanges: list[tuple[int, ...]] = []
+    index = 0
+    while index < len(messages):
+        message = messages[index]
+        end = index + 1
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            while end < len(messages) and isinstance(messages[end], ToolMessage):
+                end += 1
+            batches.append(tuple(range(index, end)))
+        elif first_user < index < last_user:
+            if isinstance(message, UserMessage) or not exchanges:
+                exchanges.append(())
+            exchanges[-1] += (index,)
+        index = end
+    if batches and batches[-1][-1] == len(messages) - 1:
+        batches.pop()  # the model has not read these results yet
+    return batches + exchanges
+
+
+def _view(messages: Sequence[Message], gone: set[int]) -> tuple[Message, ...]:
+    """Return the messages that stay, with a note in the place of the first gap."""
+    if not gone:
+        return tuple(messages)
+    note = SystemMessage(
+        f"{len(gone)} earlier messages of this conversation were left out to fit the context window.",
+        CONTEXT_NAME,
+    )
+    first_gap = min(gone)
+    kept: list[Message] = []
+    for index, message in enumerate(messages):
+        if index == first_gap:
+            kept.append(note)
+        if index not in gone:
+            kept.append(message)
+    return tuple(kept)
+
+
+def _message_tokens(message: Message) -> int:
+    chars = len(message.content)
+    if isinstance(message, AssistantMessage):
+        chars += len(message.reasoning_content or "")
+        chars += sum(len(call.name) + len(call.arguments) + len(call.id) for call in message.tool_calls)
+    return chars // CHARS_PER_TOKEN + MESSAGE_OVERHEAD_TOKENS

@@ -1,0 +1,68 @@
+"""From the loop to the screen without the loop ever waiting for the screen."""
+
+from collections import deque
+
+import trio
+
+from odek.events import AnswerDelta, Event, ReasoningDelta, ToolOutputLine, ToolRunning
+
+__all__ = ["EventQueue"]
+
+
+class EventQueue:
+    """Holds events for one reader.
+
+    ``emit`` never waits. What waits is merged instead of dropped: pieces of text join,
+    and a newer line or tick of a call replaces an older one. So a stalled reader costs
+    at most the size of what it will show.
+    """
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque()
+        self._wakeup = trio.Event()
+        self._closed = False
+
+    def emit(self, event: Event) -> None:
+        """Queue ``event``; from the trio thread only."""
+        if not self._merged(event):
+            self._events.append(event)
+        self._wakeup.set()
+
+    def close(self) -> None:
+        """Let the reader end once it has read everything."""
+        self._closed = True
+        self._wakeup.set()
+
+    async def take(self) -> list[Event]:
+        """Wait for events and return all that are there; an empty list means the end."""
+        while not self._events and not self._closed:
+            await self._wakeup.wait()
+            self._wakeup = trio.Event()
+        taken = list(self._events)
+        self._events.clear()
+        return taken
+
+    def _merged(self, event: Event) -> bool:
+        if not self._events:
+            return False
+        last = self._events[-1]
+        if isinstance(event, AnswerDelta) and isinstance(last, AnswerDelta):
+            self._events[-1] = AnswerDelta(last.text + event.text)
+        elif isinstance(event, ReasoningDelta) and isinstance(last, ReasoningDelta):
+            self._events[-1] = ReasoningDelta(last.text + event.text)
+        elif isinstance(event, ToolOutputLine | ToolRunning):
+            return self._replaced(event)
+        else:
+            return False
+        return True
+
+    def _replaced(self, event: ToolOutputLine | ToolRunning) -> bool:
+        """Put ``event`` in the place of an older one of the same call, if one still waits."""
+        for index in range(len(self._events) - 1, -1, -1):
+            waiting = self._events[index]
+            if type(waiting) is type(event) and getattr(waiting, "call_id", None) == event.call_id:
+                self._events[index] = event
+                return True
+            if not isinstance(waiting, ToolOutputLine | ToolRunning):
+                return False  # never move progress across what else happened
+        return False

@@ -1,0 +1,309 @@
+"""The loop: think, act, observe, until the model answers without asking for a tool.
+
+It knows protocols only. What it is given decides which model answers, which tools
+there are, who approves and who watches.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+import trio
+
+from odek.batch import Batch, Gate
+from odek.budget import Budget, Limits
+from odek.context import estimate_tools, fit
+from odek.errors import (
+    ContextOverflowError,
+    LimitReachedError,
+    ModelError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    StoreError,
+)
+from odek.events import (
+    AnswerDelta,
+    ContextTrimmed,
+    Event,
+    ModelFinished,
+    ModelRetrying,
+    ModelStarted,
+    Notice,
+    ReasoningDelta,
+    ReplyLedgerMismatch,
+    TurnFinished,
+    TurnStarted,
+    Usage,
+)
+from odek.ledger import Ledger
+from odek.llm.model import Model, ModelEvent, ModelRequest, ModelResponse, ReasoningText, Retrying, TextPiece
+from odek.messages import (
+    CONTEXT_NAME,
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    UserMessage,
+)
+from odek.tools.tool import Tool
+
+__all__ = ["Agent", "Transcript", "TurnMemory", "TurnResult", "run_turn"]
+
+Outcome = Literal["answered", "cancelled", "limit", "failed"]
+
+SAVE_GRACE_SECONDS = 10.0
+"""A save is finished even when its turn is cancelled, but a dead disk must not hold the exit for ever."""
+
+CANCELLED_BY_USER = "cancelled by the user"
+
+
+class Transcript(Protocol):
+    """The conversation, owned by one process, and its way to the disk."""
+
+    id: str
+    messages: Sequence[Message]
+
+    def append(self, *messages: Message) -> None:
+        """Add messages in memory."""
+        ...
+
+    def add_usage(self, usage: Usage) -> None:
+        """Add the tokens and money of a request to the session's totals."""
+        ...
+
+    async def save(self) -> None:
+        """Make everything appended so far durable.
+
+        Raises:
+            StoreError: it is not on disk; the next save tries all of it again.
+        """
+        ...
+
+
+class TurnMemory(Protocol):
+    """What the memory adds behind the history of a turn."""
+
+    async def context(self, query: str) -> str:
+        """Return text for the model beside the person's message, or ""; never fails."""
+        ...
+
+
+class Agent(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a turn works with. Built by ``odek.app``, owned there.
+
+    ``max_parallel`` bounds the tool calls at once. ``mask`` hides secrets in text.
+    """
+
+    model: Model
+    tools: Mapping[str, Tool[msgspec.Struct]]
+    gate: Gate
+    transcript: Transcript
+    emit: Callable[[Event], None]
+    mask: Callable[[str], str]
+    limits: Limits = Limits()
+    max_parallel: int = 4
+    max_tokens: int | None = None
+    temperature: float | None = None
+    thinking: str = ""
+    memory: TurnMemory | None = None
+
+
+class TurnResult(msgspec.Struct, frozen=True):
+    """How a turn ended. ``answer`` is the last text of the model, whole."""
+
+    outcome: Outcome
+    answer: str
+    usage: Usage
+    error: ModelError | LimitReachedError | None = None
+
+
+async def run_turn(agent: Agent, text: str) -> TurnResult:
+    """Give ``text`` to the agent and work until there is an answer.
+
+    The transcript is saved after the question, every answer and every tool batch, and
+    is valid for every provider however the turn ends. A cancelled turn is recorded as
+    such before the cancellation goes on.
+    """
+    return await _Turn(agent).run(text)
+
+
+class _Turn:
+    """One turn: the state that lives as long as it does."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._transcript = agent.transcript
+        self._emit = agent.emit
+        self._budget = Budget(agent.limits, trio.current_time, agent.emit)
+        self._ledger = Ledger()
+        self._left_out: frozenset[int] = frozenset()
+        self._specs = tuple(tool.spec() for tool in agent.tools.values())
+        self._schema_tokens = estimate_tools(self._specs)
+        self._batch = Batch(agent.tools, agent.gate, agent.emit, agent.mask, agent.max_parallel, self._ledger)
+        self._partial: list[str] = []
+        self._unsaved_reported = False
+
+    async def run(self, text: str) -> TurnResult:
+        """Run the turn and report how it ended."""
+        turn = sum(isinstance(message, UserMessage) for message in self._transcript.messages) + 1
+        self._emit(TurnStarted(self._transcript.id, turn, text))
+        error: ModelError | LimitReachedError | None = None
+        outcome: Outcome = "answered"
+        try:
+            await self._ask(text)
+            answer = await self._work_in_time()
+        except LimitReachedError as reached:
+            error, outcome = reached, "limit"
+            answer = await self._close(str(reached))
+        except ModelError as failed:
+            error, outcome = failed, "failed"
+            answer = await self._close(f"no answer: {failed}")
+        except BaseException as failure:
+            # A cancellation, or a bug: recorded either way before it goes on its way.
+            bug = isinstance(failure, Exception)
+            reason = f"internal error: {type(failure).__name__}" if bug else CANCELLED_BY_USER
+            answer = await self._close(reason)
+            self._finish("failed" if bug else "cancelled", answer, reason)
+            raise
+        self._finish(outcome, answer, str(error or ""))
+        return TurnResult(outcome, answer, self._budget.usage, error)
+
+    async def _work_in_time(self) -> str:
+        limit_seconds = self._agent.limits.seconds
+        with trio.move_on_after(limit_seconds or math.inf):
+            return await self._work()
+        raise LimitReachedError(
+            f"stopped: the time budget of {limit_seconds:g} s (budget.seconds) is used up"
+        )
+
+    async def _ask(self, text: str) -> None:
+        """Record the person's message, what the memory adds to it, and save."""
+        messages: list[Message] = []
+        if self._agent.memory is not None and (context := await self._agent.memory.context(text)):
+            messages.append(SystemMessage(context, CONTEXT_NAME))
+        messages.append(UserMessage(text))
+        self._transcript.append(*messages)
+        await self._save()
+
+    async def _work(self) -> str:
+        """Ask, act, observe; return the answer."""
+        while True:
+            self._budget.begin_iteration()
+            response = await self._answer()
+            message = response.message
+            self._transcript.append(message)
+            self._partial.clear()
+            await self._save()
+            if not message.tool_calls:
+                self._check_reply(response)
+                return message.content
+            results = await self._batch.run(message.tool_calls)
+            self._transcript.append(*results)
+            await self._save()
+
+    async def _answer(self) -> ModelResponse:
+        """Get one usable response, fitting harder once and asking again once if it is empty."""
+        harder = False
+        for _ in range(3):
+            try:
+                response = await self._request(harder=harder)
+            except ContextOverflowError:
+                if harder:
+                    raise
+                harder = True
+                continue
+            if response.message.content.strip() or response.message.tool_calls:
+                return response
+            if response.finish_reason == "length":
+                raise ModelError("the answer reached its length limit before any text: raise llm.max_tokens")
+            if response.finish_reason == "content_filter":
+                raise ModelRejectedError("the provider's content filter blocked the answer")
+            self._emit(Notice("the model gave an empty answer; asking again", "warning"))
+        raise ModelUnavailableError(f"{self._agent.model.name} gave only empty answers")
+
+    async def _request(self, *, harder: bool) -> ModelResponse:
+        """Send the conversation, fitted, once."""
+        window = self._agent.model.context_window
+        fitted = fit(
+            self._transcript.messages,
+            window=window,
+            reserved_tokens=self._schema_tokens,
+            left_out=self._left_out,
+            harder=harder,
+        )
+        self._left_out = fitted.left_out
+        if fitted.newly_left_out:
+            self._emit(ContextTrimmed(fitted.newly_left_out, fitted.estimated_tokens, window or 0))
+        request = ModelRequest(
+            fitted.messages,
+            self._specs,
+            max_tokens=self._agent.max_tokens,
+            temperature=self._agent.temperature,
+            thinking=self._agent.thinking,
+        )
+        started = trio.current_time()
+        self._partial.clear()
+        self._emit(ModelStarted(self._budget.iterations, fitted.estimated_tokens))
+        response = await self._agent.model.complete(request, self._on_model_event)
+        self._budget.spend(response.usage)
+        self._transcript.add_usage(response.usage)
+        seconds = trio.current_time() - started
+        calls = len(response.message.tool_calls)
+        self._emit(ModelFinished(response.usage, response.finish_reason, calls, seconds))
+        return response
+
+    def _on_model_event(self, event: ModelEvent) -> None:
+        match event:
+            case TextPiece(text):
+                self._partial.append(text)
+                self._emit(AnswerDelta(text))
+            case ReasoningText(text):
+                self._emit(ReasoningDelta(text))
+            case Retrying(attempt, wait_seconds, reason):
+                self._emit(ModelRetrying(attempt, wait_seconds, reason))
+
+    def _check_reply(self, response: ModelResponse) -> None:
+        if response.finish_reason == "length":
+            self._emit(Notice("the answer was cut at the model's length limit", "warning"))
+        elif response.finish_reason == "content_filter":
+            self._emit(Notice("the provider's content filter cut the answer", "warning"))
+        if self._ledger.denied_by(response.message.content):
+            self._emit(ReplyLedgerMismatch(tuple(self._ledger.changes)))
+
+    async def _close(self, reason: str) -> str:
+        """Make an interrupted conversation valid again, save it, and return the text so far.
+
+        Every unanswered call gets a result; an answer under way is kept with the reason
+        behind it, so that the next message follows an assistant's.
+        """
+        partial = "".join(self._partial)
+        self._transcript.append(*self._batch.abandon(reason))
+        self._transcript.append(AssistantMessage(f"{partial}\n\n[{reason}]".strip()))
+        await self._save()
+        return partial
+
+    async def _save(self) -> None:
+        """Save, and say so once when the disk does not take it: the turn goes on in memory."""
+        try:
+            with trio.move_on_after(SAVE_GRACE_SECONDS, shield=True) as grace:
+                await self._transcript.save()
+            if grace.cancelled_caught:
+                raise StoreError(f"saving the session took more than {SAVE_GRACE_SECONDS:g} s")
+        except StoreError as error:
+            if not self._unsaved_reported:
+                self._unsaved_reported = True
+                self._emit(
+                    Notice(f"the session is not saved: {error}; every next step tries again", "warning")
+                )
+        else:
+            if self._unsaved_reported:
+                self._unsaved_reported = False
+                self._emit(Notice("the session is saved again"))
+
+    def _finish(self, outcome: Outcome, answer: str, reason: str) -> None:
+        budget = self._budget
+        self._emit(
+            TurnFinished(
+                self._transcript.id, outcome, answer, budget.usage, budget.seconds, budget.iterations, reason
+            )
+        )
