@@ -68,6 +68,10 @@ class StoreCorruptError(StoreError):
     """A file is there but cannot be understood; it has been left as it is."""
 
 
+class MemoryRefusedError(OdekError):
+    """A change to the memory was not made: too large, unsafe, ambiguous or about nothing there."""
+
+
 class LimitReachedError(OdekError):
     """A budget is spent: iterations, tokens, money or time. The work so far is kept."""
 
