@@ -60,8 +60,15 @@ CANCELLED_BY_USER = "cancelled by the user"
 class Transcript(Protocol):
     """The conversation, owned by one process, and its way to the disk."""
 
-    id: str
-    messages: Sequence[Message]
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        ...
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """Everything said so far, system message first."""
+        ...
 
     def append(self, *messages: Message) -> None:
         """Add messages in memory."""
