@@ -1,0 +1,98 @@
+"""How a path that a model wrote becomes a file on this machine, and back into text."""
+
+import os
+import re
+from pathlib import Path
+
+import msgspec
+
+from odek.errors import TargetChangedError, ToolError
+from odek.text import clip_line
+
+__all__ = ["Target", "confirm", "locate", "os_error", "shown_name"]
+
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_SHOWN_CHARACTERS = 300
+"""A longer path is clipped in messages; no measurement behind this."""
+
+
+class Target(msgspec.Struct, frozen=True):
+    """A path as it was asked for and as it is.
+
+    ``spelled`` is absolute, its links not followed. ``resolved`` is free of links.
+    ``shown`` is for messages: relative inside the workspace, one line, encodable.
+    """
+
+    spelled: Path
+    resolved: Path
+    shown: str
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """What a call declares: both forms, or the one when they are equal."""
+        return (self.spelled,) if self.spelled == self.resolved else (self.spelled, self.resolved)
+
+
+def locate(argument: str, workspace: Path) -> Target:
+    """Return what ``argument`` names, seen from ``workspace``. Blocking: follows links.
+
+    The target need not exist. A leading ``~`` is the home directory.
+
+    Raises:
+        ToolError: no path of this system can look like that.
+    """
+    if not argument.strip():
+        raise ToolError("the path is empty; name a file or directory")
+    if "\0" in argument:
+        raise ToolError(
+            f"the path {shown_name(argument)} contains a NUL character; no file can have that name"
+        )
+    try:
+        os.fsencode(argument)
+    except UnicodeEncodeError:
+        raise ToolError(f"the path {shown_name(argument)} contains half of a surrogate pair") from None
+    try:
+        spelled = workspace / Path(argument).expanduser()
+    except RuntimeError:
+        raise ToolError(f"{shown_name(argument)}: that home directory is not known; write it out") from None
+    return Target(spelled, Path(os.path.realpath(spelled)), _shown(spelled, workspace))
+
+
+def confirm(target: Target) -> None:
+    """Make sure that ``target`` still leads to where it led when it was located.
+
+    Raises:
+        TargetChangedError: a link on the way was planted, changed or removed.
+    """
+    now = Path(os.path.realpath(target.spelled))
+    if now != target.resolved:
+        raise TargetChangedError(
+            f"{target.shown} now leads to {shown_name(str(now))}, not to "
+            f"{shown_name(str(target.resolved))} as when it was checked; nothing was done"
+        )
+
+
+def os_error(error: OSError, shown: str) -> ToolError:
+    """Return ``error`` as a sentence about ``shown``."""
+    reason = error.strerror or type(error).__name__
+    return ToolError(f"{shown}: {reason[:1].lower()}{reason[1:]}")
+
+
+def shown_name(name: str) -> str:
+    r"""Return ``name`` on one encodable line; bytes that are no UTF-8 appear as ``\xff``."""
+
+    def escape(match: re.Match[str]) -> str:
+        code = ord(match[0])
+        if 0xDC80 <= code <= 0xDCFF:  # how Python carries an undecodable byte
+            code -= 0xDC00
+        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+    escaped = _UNSAFE.sub(escape, name)
+    return escaped if len(escaped) <= _SHOWN_CHARACTERS else clip_line(escaped, _SHOWN_CHARACTERS)
+
+
+def _shown(path: Path, workspace: Path) -> str:
+    try:
+        return shown_name(str(path.relative_to(workspace)))
+    except ValueError:
+        return shown_name(str(path))
