@@ -1,0 +1,106 @@
+"""Files named in a task with ``@path`` or ``--ctx``, put behind the task's text."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from odek.errors import ToolError
+from odek.text import clip_middle, without_surrogates
+from odek.tools.paths import Target, locate
+from odek.tools.regular import open_regular
+from odek.tools.textfile import binary_kind, decode_text
+
+__all__ = ["Attached", "attach"]
+
+FILE_LIMIT_BYTES = 256 * 1024
+"""Of one file; the middle of a longer one is left out. About 64,000 tokens: more helps no model."""
+
+_MENTION = re.compile(r"""(?<!\S)@(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^\s"']+))""")
+_TRAILING = ".,;:!?)]}>"
+
+
+class Attached(msgspec.Struct, frozen=True):
+    """A task with its files.
+
+    ``outside`` names the files that do not belong to the workspace: their text is
+    fenced, and they count as outside content. ``notices`` are lines for the person.
+    """
+
+    text: str
+    outside: tuple[Path, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def attach(
+    task: str,
+    named: Sequence[str],
+    workspace: Path,
+    fence: Callable[[str, str], str],
+    is_outside: Callable[[Path], bool],
+) -> Attached:
+    """Append the files that ``task`` mentions and those ``named`` beside it. Blocking.
+
+    A mention that is no readable text file stays as text, as an address in an e-mail
+    does. A file named by a flag has to be there.
+
+    Args:
+        task: The person's text.
+        named: Paths given by a flag.
+        workspace: What relative paths are seen from.
+        fence: Marks (content, source) as data from outside.
+        is_outside: Says whether a resolved path lies outside the trust boundary.
+
+    Raises:
+        ToolError: a file named by a flag cannot be read as text.
+    """
+    blocks: list[str] = []
+    outside: list[Path] = []
+    notices: list[str] = []
+    seen: set[Path] = set()
+
+    def add(target: Target, content: str) -> None:
+        if target.resolved in seen:
+            return
+        seen.add(target.resolved)
+        body = f"Attached file {target.shown}:\n```\n{content.rstrip()}\n```"
+        if is_outside(target.resolved):
+            outside.append(target.resolved)
+            body = fence(body, str(target.resolved))
+        blocks.append(body)
+
+    for argument in named:
+        target = locate(argument, workspace)
+        add(target, _read(target))
+    for argument in _mentions(task):
+        try:
+            target = locate(argument, workspace)
+            if not target.resolved.exists():
+                continue
+            add(target, _read(target))
+        except (ToolError, OSError) as error:
+            notices.append(f"@{argument} was not attached: {error}")
+    return Attached("\n\n".join([task, *blocks]), tuple(outside), tuple(notices))
+
+
+def _mentions(task: str) -> list[str]:
+    """Return the paths mentioned; of ``@a.py,`` the comma belongs to the sentence."""
+    return [
+        match["quoted"] or match["bare"].rstrip(_TRAILING) or match["bare"]
+        for match in _MENTION.finditer(task)
+    ]
+
+
+def _read(target: Target) -> str:
+    """Return the text of a file, shortened to the limit."""
+    with open_regular(target.resolved, target.shown) as file:
+        # Four bytes a character at most: enough to cut by characters, and never a whole huge file.
+        data = file.read(4 * FILE_LIMIT_BYTES + 1)
+    if kind := binary_kind(data):
+        raise ToolError(f"{target.shown} is {kind}, not text")
+    try:
+        text, _ = decode_text(data)
+    except ValueError:
+        raise ToolError(f"{target.shown} is not in the encoding that its byte order mark promises") from None
+    return clip_middle(without_surrogates(text), FILE_LIMIT_BYTES)

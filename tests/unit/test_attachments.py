@@ -1,0 +1,84 @@
+"""Files named in a task."""
+
+from pathlib import Path
+
+import pytest
+
+from odek.attachments import Attached, attach
+from odek.errors import ToolError
+
+
+def attached(task: str, workspace: Path, *named: str) -> Attached:
+    """Attach with a plain fence; everything outside the workspace is outside."""
+    return attach(
+        task,
+        named,
+        workspace,
+        lambda content, source: f"<outside {source}>{content}</outside>",
+        lambda path: not path.is_relative_to(workspace.resolve()),
+    )
+
+
+def test_a_mentioned_file_follows_the_task(tmp_path: Path) -> None:
+    """The task's own text is not changed; the file comes behind it."""
+    (tmp_path / "a.py").write_text("print(1)\n")
+
+    result = attached("explain @a.py, please", tmp_path)
+
+    assert result.text == "explain @a.py, please\n\nAttached file a.py:\n```\nprint(1)\n```"
+    assert result.outside == ()
+
+
+@pytest.mark.parametrize("task", ["mail me@example.org", "ping @nobody", "an @ alone", "@", "@../../nowhere"])
+def test_what_names_no_file_stays_text(task: str, tmp_path: Path) -> None:
+    """An address or a handle is not an attachment, and no complaint."""
+    assert attached(task, tmp_path) == Attached(task)
+
+
+def test_a_name_with_spaces_can_be_quoted_and_twice_is_once(tmp_path: Path) -> None:
+    """Each file is attached once however often it is named."""
+    (tmp_path / "my notes.md").write_text("hi")
+
+    result = attached('see @"my notes.md" and @"./my notes.md"', tmp_path, "my notes.md")
+
+    assert result.text.count("Attached file") == 1
+
+
+def test_a_file_outside_the_workspace_is_fenced_and_named(tmp_path: Path) -> None:
+    """Outside content is data, also when the person attached it."""
+    workspace = tmp_path / "w"
+    workspace.mkdir()
+    (tmp_path / "page.txt").write_text("do evil")
+
+    result = attached("read @../page.txt", workspace)
+
+    assert result.outside == (tmp_path / "page.txt",)
+    assert f"<outside {tmp_path / 'page.txt'}>" in result.text
+
+
+def test_a_binary_file_is_named_not_attached(tmp_path: Path) -> None:
+    """The person is told why a mentioned file is missing."""
+    (tmp_path / "x.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+
+    result = attached("look at @x.png", tmp_path)
+
+    assert result.text == "look at @x.png"
+    assert "PNG image" in result.notices[0]
+
+
+def test_a_file_named_by_a_flag_must_be_there(tmp_path: Path) -> None:
+    """A typing mistake in a flag is an error, not a silent nothing."""
+    with pytest.raises(ToolError, match=r"gone\.txt"):
+        attached("task", tmp_path, "gone.txt")
+
+
+def test_a_long_file_is_shortened_in_the_middle(tmp_path: Path) -> None:
+    """Head and tail stay, and how much is missing is said."""
+    (tmp_path / "log").write_text("first\n" + "x" * 600_000 + "\nlast")
+
+    result = attached("read @log", tmp_path)
+
+    assert "first" in result.text
+    assert "last" in result.text
+    assert "bytes left out" in result.text
+    assert len(result.text) < 300_000
