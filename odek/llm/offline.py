@@ -97,8 +97,9 @@ def _last_task(messages: tuple[Message, ...]) -> tuple[str, tuple[Message, ...]]
 
 
 def _own_words(text: str) -> str:
-    """Leave out what was fenced as outside content: it is not the person's request."""
-    return re.sub(r"<untrusted_content\b.*?</untrusted_content\b[^>]*>", "", text, flags=re.DOTALL)
+    """Leave out attached files and fenced outside content: they are not the person's request."""
+    unfenced = re.sub(r"<untrusted_content\b.*?</untrusted_content\b[^>]*>", "", text, flags=re.DOTALL)
+    return re.split(r"^Attached file [^\n]*:\n```", unfenced, maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def _extract(messages: tuple[Message, ...]) -> str | None:

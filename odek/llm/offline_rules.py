@@ -191,7 +191,7 @@ def _delegate(match: re.Match[str]) -> _Built:
     return "delegate_tasks", {"tasks": [{"goal": goal} for goal in _items(match["items"])]}
 
 
-_PATH = r'(?P<path>"[^"]+"|`[^`]+`|\S+)'
+_PATH = r'(?P<path>@?"[^"]+"|`[^`]+`|\S+)'
 # The first rule that fits the whole step wins. Patterns stay text: `re` compiles and keeps the used ones.
 _RULES: tuple[tuple[str, Callable[[re.Match[str]], _Built]], ...] = (
     (r"(?:remember|note)(?:\s+that\b|\s*:)?\s+(?P<fact>.+)", _remember),
@@ -227,8 +227,8 @@ def _unwrap(text: str, quotes: str = "`\"'") -> str:
 
 
 def _path(text: str) -> str:
-    """Return a path as it was meant: unquoted, without the full stop of its sentence."""
-    text = text.strip()
+    """Return a path as meant: without quotes, the `@` of a mention or the full stop of its sentence."""
+    text = text.strip().removeprefix("@")
     unquoted = _unwrap(text)
     if unquoted == text and len(text) > 1 and text[-1] == "." and text[-2] not in "./":
         return text[:-1]
