@@ -48,7 +48,7 @@ def locate(argument: str, workspace: Path) -> Target:
             f"the path {shown_name(argument)} contains a NUL character; no file can have that name"
         )
     try:
-        os.fsencode(argument)
+        argument.encode()
     except UnicodeEncodeError:
         raise ToolError(f"the path {shown_name(argument)} contains half of a surrogate pair") from None
     try:

@@ -1,0 +1,147 @@
+"""People's working files: taken as they are, replaced only while they still are that."""
+
+import hashlib
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from odek.errors import TargetChangedError, ToolError
+from odek.tools.paths import Target, confirm, locate, os_error
+from odek.tools.regular import kind_of, open_regular
+
+__all__ = ["EDITED_BYTES", "Snapshot", "replace", "take"]
+
+EDITED_BYTES = 16 * 1024 * 1024
+"""A larger file is not edited: its change could neither be shown nor judged."""
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A file as it was found. ``data`` is None where there was none."""
+
+    target: Target
+    data: bytes | None
+    digest: bytes
+
+
+def take(argument: str, workspace: Path) -> Snapshot:
+    """Return the file that ``argument`` names. Blocking.
+
+    Raises:
+        ToolError: something else than a file of bearable size is there, or it may not be written.
+    """
+    target = locate(argument, workspace)
+    data = _read(target)
+    if data is None:
+        _check_parent(target)
+    elif not os.access(target.resolved, os.W_OK):
+        raise ToolError(f"{target.shown} is read-only; change its mode first if it should be written")
+    return Snapshot(target, data, _digest(data))
+
+
+def replace(snapshot: Snapshot, data: bytes) -> None:
+    """Put ``data`` where ``snapshot`` was taken, in one step, keeping mode and owner. Blocking.
+
+    Missing directories are made. Another name (hard link) of the file keeps the old
+    content: what it may be the name of was not approved. Between the last look and the
+    replacement lie microseconds in which another program's change can be lost.
+
+    Raises:
+        TargetChangedError: the file or the way to it is no longer as it was taken.
+        ToolError: the system refuses; the old file is whole.
+    """
+    target = snapshot.target
+    try:
+        if snapshot.data is None:
+            target.resolved.parent.mkdir(parents=True, exist_ok=True)
+        _confirm(snapshot)
+        if snapshot.data is None:
+            _create(target, data)
+        else:
+            _replace(target.resolved, data, target.resolved.lstat())
+    except OSError as error:
+        raise os_error(error, target.shown) from None
+
+
+def _read(target: Target) -> bytes | None:
+    try:
+        status = target.resolved.lstat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise os_error(error, target.shown) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise ToolError(f"{target.shown} is {kind_of(status.st_mode)}, not a regular file")
+    with open_regular(target.resolved, target.shown) as file:
+        data = file.read(EDITED_BYTES + 1)
+    if len(data) > EDITED_BYTES:
+        raise ToolError(
+            f"{target.shown} has {status.st_size:,} bytes; files beyond {EDITED_BYTES:,} are not edited"
+        )
+    return data
+
+
+def _check_parent(target: Target) -> None:
+    """Make sure that the missing directories of ``target`` can be made at all."""
+    parent = target.resolved.parent
+    while parent != parent.parent:
+        try:
+            mode = parent.lstat().st_mode
+        except FileNotFoundError:
+            parent = parent.parent
+            continue
+        except OSError as error:
+            raise os_error(error, target.shown) from None
+        if not stat.S_ISDIR(mode):
+            raise ToolError(f"{target.shown} cannot be: its parent {parent.name} is {kind_of(mode)}")
+        if not os.access(parent, os.W_OK | os.X_OK):
+            raise ToolError(f"{target.shown}: the directory {parent} may not be written")
+        return
+
+
+def _confirm(snapshot: Snapshot) -> None:
+    confirm(snapshot.target)
+    if _digest(_read(snapshot.target)) != snapshot.digest:
+        raise TargetChangedError(
+            f"{snapshot.target.shown} changed while its edit waited; read it again, then edit it"
+        )
+
+
+def _create(target: Target, data: bytes) -> None:
+    """Make a new file: its mode by the umask, and never over one that another program just made."""
+    path = target.resolved
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    except FileExistsError:
+        raise TargetChangedError(f"{target.shown} was made by another program in the meantime") from None
+    try:
+        status = os.fstat(descriptor)
+        os.close(descriptor)
+        _replace(path, data, status)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _replace(path: Path, data: bytes, status: os.stat_result) -> None:
+    """Replace ``path``, whose ``status`` is given, keeping mode and, if permitted, owner."""
+    mode = stat.S_IMODE(status.st_mode)
+    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            os.fchmod(file.fileno(), mode)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    now = path.lstat()
+    if (now.st_uid, now.st_gid) != (status.st_uid, status.st_gid):
+        with suppress(OSError):  # only the superuser may give files away
+            os.chown(path, status.st_uid, status.st_gid, follow_symlinks=False)
+
+
+def _digest(data: bytes | None) -> bytes:
+    return b"" if data is None else hashlib.sha256(data).digest()
