@@ -24,6 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--json", action="store_true", help="as one JSON object, nothing cut")
     actions.add_parser("schema", help="print the JSON schema of the files, for editors")
     actions.add_parser("path", help="print where the files are looked for")
+    parser.epilog = """\
+Lowest to highest: defaults, ~/.odek/config.json, ./odek.json, ODEK_* variables, flags.
+Secrets are masked. docs/reference/configuration.md explains every key.
+
+examples:
+  odek config show
+  odek config show --json | jq '.model'
+  odek config schema > ~/.odek/schema.json"""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _show(home: Path, *, as_json: bool) -> None:
     from odek.config.files import load
 
-    resolved = load(home, Path.cwd(), os.environ, {})
+    resolved = load(home, Path(), os.environ, {})
     for notice in resolved.notices:
         print(f"odek: {notice}", file=sys.stderr)
     rows = list(_rows(resolved))
@@ -110,9 +118,10 @@ def _print_paths(home: Path) -> None:
 
     files = {
         "for all projects": home / "config.json",
-        "of this project": Path.cwd() / "odek.json",
+        "of this project": Path("./odek.json"),
         "secrets": home / "secrets.env",
     }
     for what, path in files.items():
         state = "" if path.exists() else "  (not there)"
-        print(f"{what:<16}  {shown_path(path, os.environ)}{state}")
+        name = shown_path(path, os.environ) if path.is_absolute() else f"./{path}"
+        print(f"{what:<16}  {name}{state}")

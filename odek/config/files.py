@@ -15,10 +15,17 @@ _LIMIT_BYTES = 1 << 20  # a configuration is a few KiB; more is some other file
 
 
 def find_home(environ: Mapping[str, str]) -> Path:
-    """Return the directory of everything that odek keeps: ``ODEK_HOME``, or ``~/.odek``."""
-    if chosen := environ.get("ODEK_HOME"):
-        return Path(chosen).expanduser().absolute()
-    return Path(environ.get("HOME") or Path.home()) / ".odek"
+    """Return the directory of everything that odek keeps: ``ODEK_HOME``, or ``~/.odek``.
+
+    Raises:
+        ConfigError: neither variable is set, and the user has no home directory.
+    """
+    try:
+        if chosen := environ.get("ODEK_HOME"):
+            return Path(chosen).expanduser().absolute()
+        return Path(environ.get("HOME") or Path.home()) / ".odek"
+    except RuntimeError:  # a user id without an entry, as in many containers
+        raise ConfigError("no home directory is known; set HOME or ODEK_HOME") from None
 
 
 def load(home: Path, workspace: Path, environ: Mapping[str, str], flags: Mapping[str, Any]) -> Resolved:
@@ -29,13 +36,15 @@ def load(home: Path, workspace: Path, environ: Mapping[str, str], flags: Mapping
     Raises:
         ConfigError: a file cannot be read, or a value is wrong; one line a problem.
     """
-    config_path, project_path = home / "config.json", workspace / "odek.json"
-    secrets = _read(home / "secrets.env", environ)
-    config = _read(config_path, environ)
-    project = _read(project_path, environ, name="./odek.json")
-    if config is not None and project is not None and config_path.samefile(project_path):
-        project = None  # one file cannot be two layers
-    return resolve(Sources(config, project, secrets, environ, flags))
+    return resolve(
+        Sources(
+            home=_read(home / "config.json", environ),
+            project=_read(workspace / "odek.json", environ, name="./odek.json"),
+            secrets=_read(home / "secrets.env", environ),
+            environ=environ,
+            flags=flags,
+        )
+    )
 
 
 def shown_path(path: Path, environ: Mapping[str, str]) -> str:
@@ -47,7 +56,7 @@ def shown_path(path: Path, environ: Mapping[str, str]) -> str:
 
 
 def _read(path: Path, environ: Mapping[str, str], *, name: str = "") -> SourceText | None:
-    """Return the text of a regular file, or None if there is none.
+    """Read a regular file; return None if there is none.
 
     A link is followed, for people keep these files elsewhere; a pipe or device is not
     waited for.
@@ -76,4 +85,5 @@ def _read(path: Path, environ: Mapping[str, str], *, name: str = "") -> SourceTe
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{name} is not UTF-8 text: byte {error.start} does not belong there") from None
-    return SourceText(name, text, exposed=bool(status.st_mode & (stat.S_IRGRP | stat.S_IROTH)))
+    exposed = bool(status.st_mode & (stat.S_IRGRP | stat.S_IROTH))
+    return SourceText(name, text, exposed, (status.st_dev, status.st_ino))

@@ -14,7 +14,7 @@ from odek.config.keys import Key, build, default_of, table, variables
 from odek.config.secrets_env import parse_secrets
 from odek.config.settings import REFUSED_IN_PROJECTS, Config
 from odek.config.substitution import looks_like_credential, names_in, substitute, substitute_public
-from odek.config.variables import complaint, in_order, parsed
+from odek.config.variables import HOME_VARIABLE, complaint, in_order, is_unused, parsed
 
 __all__ = ["API_KEY_VARIABLES", "Layer", "Origin", "Resolved", "SourceText", "Sources", "resolve"]
 
@@ -27,11 +27,15 @@ _SHORTEST_SECRET = 6  # characters; a shorter one would be found in harmless tex
 
 
 class SourceText(msgspec.Struct, frozen=True):
-    """A file's text, its name as people know it, and whether others may read it."""
+    """A file's text, its name as people know it, and whether others may read it.
+
+    ``identity`` is the same for two names of one file, such as device and inode.
+    """
 
     name: str
     text: str
     exposed: bool = False
+    identity: tuple[int, int] | None = None
 
 
 class Sources(msgspec.Struct, frozen=True):
@@ -96,7 +100,7 @@ class _Resolution:
             self._read_secrets(self._sources.secrets)
         if self._sources.home is not None:
             self._read_home(self._sources.home)
-        if self._sources.project is not None:
+        if self._sources.project is not None and not self._is_home(self._sources.project):
             self._read_project(self._sources.project)
         self._read_environment()
         self._read_flags()
@@ -109,12 +113,19 @@ class _Resolution:
             secrets=self._secret_texts(),
         )
 
+    def _is_home(self, project: SourceText) -> bool:
+        """Say whether the project's file is the person's own: one file cannot be two layers."""
+        home = self._sources.home
+        return home is not None and project.identity is not None and project.identity == home.identity
+
     def _read_secrets(self, source: SourceText) -> None:
         if source.exposed:
             self._notices.append(f"{source.name} can be read by others: chmod 600 {source.name}")
         for name, value in parse_secrets(source.text, source.name).items():
             if name not in self._sources.environ:
                 self._brought[name] = self._variables[name] = value
+        if HOME_VARIABLE in self._brought:
+            self._notices.append(f"{source.name}: {HOME_VARIABLE} has no effect in here; set it outside")
 
     def _read_home(self, source: SourceText) -> None:
         mapping = parse_object(source.text, source.name)
@@ -126,7 +137,7 @@ class _Resolution:
         if self._values.get("dangerous.classes", {}).get("blocked", "deny") != "deny":
             checker.report(f"{source.name}: dangerous.classes.blocked", "cannot be changed; remove it")
         checker.finish()
-        self._note(source, "not used by this version:", unused)
+        self._note(source.name, "not used by this version:", unused)
         if key := given.get("api_key"):
             self._key_names.update(names_in(key))
             if source.exposed and not names_in(key):
@@ -150,9 +161,9 @@ class _Resolution:
             elif value != self._values.get(path, default_of(path)):
                 looser.append(path)
         checker.finish()
-        self._note(source, "ignored, a project file may not set:", refused)
-        self._note(source, "ignored, a project file may only make stricter:", looser)
-        self._note(source, "not used by this version:", unused)
+        self._note(source.name, "ignored, a project file may not set:", refused)
+        self._note(source.name, "ignored, a project file may only make stricter:", looser)
+        self._note(source.name, "not used by this version:", unused)
 
     def _allows(self, key: Key, value: Any) -> bool:
         """Say whether a project may put ``value`` in the place of what the person chose."""
@@ -168,14 +179,18 @@ class _Resolution:
     def _read_environment(self) -> None:
         names = [name for name, value in self._variables.items() if name.startswith("ODEK_") and value]
         checker = Checker()
+        unused: list[str] = []
         for name in in_order(names):
             if key := variables().get(name):
                 raw = parsed(key, self._variables[name].strip())
                 value = checker.check(name, key, raw, hidden=name in self._brought)
                 self._set(key.path, value, Origin("environment", self._variable_name(name)))
-            elif text := complaint(name):
-                self._notices.append(text)
+            elif is_unused(name):
+                unused.append(name)
+            elif name != HOME_VARIABLE:
+                self._notices.append(f"environment: {complaint(name)}")
         checker.finish()
+        self._note("environment", "not used by this version:", unused)
 
     def _read_flags(self) -> None:
         checker = Checker()
@@ -209,9 +224,9 @@ class _Resolution:
     def _variable_name(self, name: str) -> str:
         return f"{name} in secrets.env" if name in self._brought else name
 
-    def _note(self, source: SourceText, what: str, paths: list[str]) -> None:
-        if paths:
-            self._notices.append(f"{source.name}: {what} {', '.join(paths)}")
+    def _note(self, source: str, what: str, names: list[str]) -> None:
+        if names:
+            self._notices.append(f"{source}: {what} {', '.join(names)}")
 
     def _tool_environment(self) -> dict[str, str]:
         key = self._values.get("api_key", "")
@@ -220,7 +235,7 @@ class _Resolution:
             for name, value in self._sources.environ.items()
             if name not in self._key_names
             and not (key and (value.strip() == key or (len(key) >= _SHORTEST_SECRET and key in value)))
-            and not (name.startswith("ODEK_") and looks_like_credential(name))
+            and not (name.startswith("ODEK_") and name not in variables() and looks_like_credential(name))
         }
 
     def _secret_texts(self) -> tuple[str, ...]:

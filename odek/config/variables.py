@@ -10,9 +10,11 @@ from odek.config.checking import nearest
 from odek.config.keys import Key, bare, table, variables
 from odek.config.settings import UNUSED
 
-__all__ = ["complaint", "in_order", "parsed"]
+__all__ = ["HOME_VARIABLE", "complaint", "in_order", "is_unused", "parsed"]
 
-_NOT_KEYS = frozenset({"ODEK_HOME"})
+HOME_VARIABLE = "ODEK_HOME"
+"""Moves the directory of the files; it is not a key, for the files are found by it."""
+
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 # Bounded, so that no text becomes an infinite or endless number.
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
@@ -42,16 +44,17 @@ def parsed(key: Key, text: str) -> Any:
     return text
 
 
-def complaint(name: str) -> str:
-    """Return what to say of an ``ODEK_*`` variable that sets no key, or ""."""
-    if name in _NOT_KEYS:
-        return ""
+def is_unused(name: str) -> bool:
+    """Say whether a variable sets a key that is accepted but not used."""
     path = name.removeprefix("ODEK_").lower()
     unused = (key.replace(".", "_") for key in UNUSED)
-    if any(path == key or path.startswith(f"{key}_") for key in unused):
-        return f"environment: not used by this version: {name}"
-    guess = nearest(name, [*variables(), *_NOT_KEYS])
-    return f"environment: {name} is not known" + (f"; did you mean {guess}?" if guess else "; it is ignored")
+    return any(path == key or path.startswith(f"{key}_") for key in unused)
+
+
+def complaint(name: str) -> str:
+    """Return what to say of an ``ODEK_*`` variable that sets no key."""
+    guess = nearest(name, [*variables(), HOME_VARIABLE])
+    return f"{name} is not known; " + (f"did you mean {guess}?" if guess else "it is ignored")
 
 
 @cache

@@ -116,11 +116,12 @@ def test_tools_inherit_no_credential() -> None:
             "OPENAI_API_KEY": "o",
             "ODEK_TELEGRAM_BOT_TOKEN": "t",
             "ODEK_HOME": "/h",
+            "ODEK_BUDGET_TOKENS": "5",
             "PATH": "/bin",
         },
     )
 
-    assert resolved.environment == {"ODEK_HOME": "/h", "PATH": "/bin"}
+    assert resolved.environment == {"ODEK_HOME": "/h", "ODEK_BUDGET_TOKENS": "5", "PATH": "/bin"}
     assert set(resolved.secrets) == {KEY, f"{KEY}2"}
 
 
@@ -129,6 +130,13 @@ def test_settings_in_secrets_env_are_not_taken_for_secrets() -> None:
     resolved = made_of(secrets=f"ODEK_MODEL=deepseek-chat\nODEK_API_KEY={KEY}")
 
     assert resolved.secrets == (KEY,)
+
+
+def test_the_home_directory_cannot_be_moved_from_within() -> None:
+    """ODEK_HOME in secrets.env, which lies in that directory, is named as without effect."""
+    assert made_of(secrets="ODEK_HOME=/x").notices == (
+        f"{SECRETS}: ODEK_HOME has no effect in here; set it outside",
+    )
 
 
 def test_files_that_others_can_read_are_noticed() -> None:

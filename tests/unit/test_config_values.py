@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from odek.config.keys import describe_type, table, variables
 from odek.config.settings import UNUSED, Config
+from odek.trust.risk import Risk
 from tests.support.config_texts import HOME, KEY, made_of, problems_of
 
 
@@ -80,6 +81,17 @@ def test_a_wrong_value_is_named_with_what_was_expected(text: str, line: str) -> 
 def test_an_unknown_key_is_an_error_with_the_nearest_known_one(text: str, guess: str) -> None:
     """A slip of the hand is recognised, whatever its letter case and level."""
     assert problems_of(home=text) == [f"{HOME}: {guess}"]
+
+
+def test_the_risk_classes_are_those_of_the_policy() -> None:
+    """Every class that a call can have can be set, and no other."""
+    classes = ", ".join(f'"{risk.label}": "deny"' for risk in Risk)
+
+    assert len(
+        made_of(home=f'{{"dangerous": {{"classes": {{{classes}}}}}}}').config.dangerous.classes
+    ) == len(Risk)
+    (line,) = problems_of(home='{"dangerous": {"classes": {"x": "deny"}}}')
+    assert set(line.split("risk classes ")[1].split(", ")) == {risk.label for risk in Risk}
 
 
 def test_an_unknown_risk_class_is_an_error() -> None:
@@ -223,20 +235,13 @@ def test_the_special_name_of_a_variable_wins_over_the_general_one() -> None:
 
 def test_an_unknown_variable_is_a_notice() -> None:
     """Misspelt names get a guess, those of other versions are named, ODEK_HOME is known."""
-    resolved = made_of(
-        environ={
-            "ODEK_MODLE": "x",
-            "ODEK_SANDBOX_IMAGE": "x",
-            "ODEK_ZZZ": "x",
-            "ODEK_HOME": "/x",
-            "ODEK_": "x",
-        }
-    )
+    names = ["ODEK_MODLE", "ODEK_SANDBOX_IMAGE", "ODEK_SKILLS_LEARN", "ODEK_ZZZ", "ODEK_HOME"]
 
-    assert "environment: ODEK_MODLE is not known; did you mean ODEK_MODEL?" in resolved.notices
-    assert "environment: not used by this version: ODEK_SANDBOX_IMAGE" in resolved.notices
-    assert "environment: ODEK_ZZZ is not known; it is ignored" in resolved.notices
-    assert len(resolved.notices) == 4
+    assert made_of(environ=dict.fromkeys(names, "x")).notices == (
+        "environment: ODEK_MODLE is not known; did you mean ODEK_MODEL?",
+        "environment: ODEK_ZZZ is not known; it is ignored",
+        "environment: not used by this version: ODEK_SANDBOX_IMAGE, ODEK_SKILLS_LEARN",
+    )
 
 
 def test_an_empty_variable_sets_nothing() -> None:
