@@ -11,6 +11,8 @@ __all__ = ["Span", "WordWrap", "char_width", "clip_columns", "columns_of", "term
 
 MAX_COLUMNS: Final = 100
 """Longer lines tire the eye, however wide the terminal is; typographers ask for less still."""
+_UNKNOWN_COLUMNS: Final = 80  # a terminal that does not tell, such as a serial line
+_FILE_COLUMNS: Final = 200  # a log is read with a pager or not at all; its lines still end somewhere
 
 # Closing signs that East Asian typesetting never puts at the start of a line.
 _NO_LINE_START: Final = frozenset("、。，．！？；：）」』】〉》〕］｝ー〜…")  # noqa: RUF001 - these very signs are meant
@@ -55,11 +57,11 @@ def clip_columns(text: str, columns: int, ellipsis: str = "…") -> str:
 
 
 def terminal_columns(stream: TextIO) -> int:
-    """Return the width of the terminal behind ``stream`` now, 80 if it has none."""
+    """Return the width of the terminal behind ``stream`` now, 200 for what is no terminal."""
     try:
-        return os.get_terminal_size(stream.fileno()).columns or 80
+        return os.get_terminal_size(stream.fileno()).columns or _UNKNOWN_COLUMNS
     except (OSError, ValueError):  # not a terminal, or a stream without a descriptor
-        return 80
+        return _FILE_COLUMNS
 
 
 class WordWrap:

@@ -97,5 +97,5 @@ def detect_style(stream: TextIO, environ: Mapping[str, str], *, no_color: bool =
     obeys = terminal and environ.get("TERM", "") not in {"", "dumb"}
     forced = any(environ.get(name, "0") not in {"", "0"} for name in ("FORCE_COLOR", "CLICOLOR_FORCE"))
     refused = no_color or environ.get("NO_COLOR", "") != ""
-    encoding = (stream.encoding or "ascii").lower().replace("-", "").replace("_", "")
+    encoding = (stream.encoding or "utf-8").lower().replace("-", "").replace("_", "")
     return Style(color=not refused and (obeys or forced), unicode=encoding.startswith("utf"), redraw=obeys)

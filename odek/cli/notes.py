@@ -1,0 +1,200 @@
+"""One calm line for each thing that happens; pure functions from events to text."""
+
+from typing import Final, assert_never
+
+from odek.cli.layout import Span, WordWrap, clip_columns, columns_of
+from odek.cli.style import Attr, Style
+from odek.events import (
+    ApprovalResolved,
+    BudgetWarning,
+    ContextTrimmed,
+    ModelRetrying,
+    Notice,
+    PlanChanged,
+    ReplyLedgerMismatch,
+    ToolFinished,
+    ToolRecovery,
+    ToolRunning,
+    TurnFinished,
+    Usage,
+)
+from odek.text import visible
+
+__all__ = [
+    "NoteEvent",
+    "closing_line",
+    "diff_lines",
+    "note",
+    "one_line",
+    "paint_diff_line",
+    "seconds_text",
+    "tool_line",
+]
+
+NoteEvent = (
+    ModelRetrying
+    | ApprovalResolved
+    | PlanChanged
+    | ContextTrimmed
+    | ToolRecovery
+    | BudgetWarning
+    | ReplyLedgerMismatch
+    | Notice
+    | ToolRunning
+)
+
+_DIFF_LINES: Final = 40  # what fits on a screen beside the rest; no measurement behind it
+_SHORTEST_SUMMARY: Final = 8
+_OUTCOME_SIGNS: Final = {
+    "ok": ("ok", Attr.GREEN),
+    "error": ("fail", Attr.RED),
+    "denied": ("fail", Attr.MAGENTA),
+    "cancelled": ("fail", Attr.MAGENTA),
+}
+_TURN_WORDS: Final = {
+    "cancelled": ("cancelled", Attr.MAGENTA),
+    "limit": ("stopped", Attr.MAGENTA),
+    "failed": ("failed", Attr.RED),
+}
+_PLAN_SIGNS: Final = {"done": "x", "doing": ">", "dropped": "-"}  # any other state is open
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a duration as a person says it: ``0.4 s``, ``3 min 05 s``."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    return f"{round(seconds) // 60} min {round(seconds) % 60:02} s"
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` on one line, safe for a terminal."""
+    return visible(" ".join(text.split()), keep_newlines=False)
+
+
+def tool_line(event: ToolFinished, style: Style, columns: int) -> str:
+    """Return the line that stays when a call has ended, cut to ``columns``."""
+    dot, ellipsis = f" {style.glyph('dot')} ", style.glyph("ellipsis")
+    sign, attr = _OUTCOME_SIGNS[event.outcome]
+    ran = event.outcome in {"ok", "error"}
+    tail = dot + (seconds_text(event.seconds) if ran else event.outcome)
+    name, summary = one_line(event.name), one_line(event.summary)
+    room = columns - columns_of(f"{style.glyph(sign)} {name}  {tail}")
+    if event.outcome == "error" and (reason := one_line(event.preview)):
+        reason = clip_columns(reason, max(room * 2 // 3, room - columns_of(summary) - len(dot)), ellipsis)
+        room -= columns_of(dot + reason)
+        tail += dot + reason
+    summary = clip_columns(summary, max(room, _SHORTEST_SUMMARY), ellipsis)
+    head = f"{style.paint(style.glyph(sign), attr)} {style.paint(name, Attr.BOLD)}"
+    return f"{head}  {summary}{style.paint(tail, Attr.DIM)}"
+
+
+def note(event: NoteEvent, style: Style, columns: int) -> str:
+    """Return what ``event`` means to the person, wrapped at ``columns``, without the last line end."""
+    if isinstance(event, PlanChanged):
+        return "\n".join(_plan_line(state, title, style, columns) for state, title in event.steps)
+    text, attr = _wording(event, style)
+    if attr is Attr.MAGENTA:
+        text = f"{style.glyph('warning')} {text}"
+    wrap = WordWrap(columns, style)
+    wrap.start(Span(""), Span("  "))
+    wrap.add([Span(text)])
+    return "\n".join(style.paint("".join(span.text for span in line), attr) for line in wrap.lines())
+
+
+def _wording(
+    event: ModelRetrying
+    | ApprovalResolved
+    | ContextTrimmed
+    | ToolRecovery
+    | BudgetWarning
+    | ReplyLedgerMismatch
+    | Notice
+    | ToolRunning,
+    style: Style,
+) -> tuple[str, Attr]:
+    match event:
+        case ModelRetrying(attempt, wait, reason):
+            text = f"trying again in {seconds_text(wait)} (attempt {attempt}): {one_line(reason)}"
+            return text, Attr.DIM
+        case ContextTrimmed(groups, estimated, limit):
+            text = f"{groups} old steps left out of the request: {estimated:,} of {limit:,} tokens"
+            return text, Attr.DIM
+        case ToolRecovery(name, failures):
+            text = (
+                f"{one_line(name)} failed the same way {failures} times; the model was told to change course"
+            )
+            return text, Attr.DIM
+        case BudgetWarning():
+            return _budget(event), Attr.MAGENTA
+        case ReplyLedgerMismatch(changes):
+            done = ", ".join(map(one_line, changes))
+            return f"the answer denies changes that were made: {done}", Attr.MAGENTA
+        case Notice(text, level):
+            return one_line(text), Attr.MAGENTA if level == "warning" else Attr.DIM
+        case ToolRunning(_, name, seconds):
+            dot = style.glyph("dot")
+            return f"{one_line(name)} {dot} still running after {seconds_text(seconds)}", Attr.DIM
+        case ApprovalResolved():
+            verb = "allowed" if event.approved else "denied"
+            dot = style.glyph("dot")
+            return (
+                f"{one_line(event.name)} {dot} {event.risk} {verb} by {event.by.replace('_', ' ')}",
+                Attr.DIM,
+            )
+        case unreachable:
+            assert_never(unreachable)
+
+
+def closing_line(event: TurnFinished, style: Style) -> str:
+    """Return time, tokens and cost of a turn; what is not known is left out."""
+    dot = f" {style.glyph('dot')} "
+    facts = dot.join([seconds_text(event.seconds), *_usage_parts(event.usage)])
+    if event.outcome == "answered":
+        return style.paint(facts, Attr.DIM)
+    word, attr = _TURN_WORDS[event.outcome]
+    reason = f": {one_line(event.reason)}" if event.reason else ""
+    return style.paint(word + reason, attr) + style.paint(dot + facts, Attr.DIM)
+
+
+def diff_lines(diff: str, style: Style, columns: int) -> list[str]:
+    """Return the first lines of a unified diff, cut to ``columns``, and how many there are more."""
+    lines = diff.splitlines()
+    shown = lines if len(lines) <= _DIFF_LINES + 1 else lines[:_DIFF_LINES]
+    ellipsis = style.glyph("ellipsis")
+    out = [
+        "  " + paint_diff_line(clip_columns(visible(line), columns - 2, ellipsis), style) for line in shown
+    ]
+    if len(shown) < len(lines):
+        out.append(style.paint(f"  {ellipsis} {len(lines) - len(shown):,} more lines", Attr.DIM))
+    return out
+
+
+def paint_diff_line(line: str, style: Style) -> str:
+    """Return a line of a unified diff in the colour of its kind."""
+    if line.startswith(("+++", "---")):
+        return style.paint(line, Attr.BOLD)
+    by_sign = {"+": Attr.GREEN, "-": Attr.RED, "@": Attr.CYAN}
+    return style.paint(line, by_sign.get(line[:1], Attr.NONE))
+
+
+def _plan_line(state: str, title: str, style: Style, columns: int) -> str:
+    sign = _PLAN_SIGNS.get(state, " ")
+    attr = {"x": Attr.DIM, "-": Attr.DIM, ">": Attr.BOLD}.get(sign, Attr.NONE)
+    return style.paint(clip_columns(f"  [{sign}] {one_line(title)}", columns, style.glyph("ellipsis")), attr)
+
+
+def _budget(event: BudgetWarning) -> str:
+    unit = {"cost": lambda value: f"${value:.4f}", "time": seconds_text}.get(event.budget, "{:,.0f}".format)
+    return f"{event.percent} % of the {event.budget} budget used: {unit(event.used)} of {unit(event.limit)}"
+
+
+def _usage_parts(usage: Usage) -> list[str]:
+    parts: list[str] = []
+    if usage.prompt_tokens is not None:
+        cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
+        parts.append(f"{usage.prompt_tokens:,} in{cached}")
+    if usage.completion_tokens is not None:
+        parts.append(f"{usage.completion_tokens:,} out")
+    if usage.cost_usd is not None:
+        parts.append(f"${usage.cost_usd:.4f}")
+    return parts

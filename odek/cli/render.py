@@ -1,0 +1,273 @@
+"""Events on a terminal: the answer streams, the rest is one calm line each."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol, TextIO, assert_never
+
+from odek.cli.layout import MAX_COLUMNS
+from odek.cli.markdown import MarkdownStream
+from odek.cli.notes import closing_line, diff_lines, note, one_line, tool_line
+from odek.cli.screen import Screen
+from odek.cli.status import Activity
+from odek.cli.style import PLAIN, Attr, detect_style
+from odek.events import (
+    AnswerDelta,
+    ApprovalResolved,
+    BudgetWarning,
+    ContextTrimmed,
+    Event,
+    ModelFinished,
+    ModelRetrying,
+    ModelStarted,
+    Notice,
+    PlanChanged,
+    ReasoningDelta,
+    ReplyLedgerMismatch,
+    ToolFinished,
+    ToolOutputLine,
+    ToolRecovery,
+    ToolRunning,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+)
+from odek.text import visible
+
+__all__ = ["TICK_SECONDS", "Renderer", "TerminalRenderer", "make_renderer"]
+
+TICK_SECONDS: Final = 0.2
+"""How often ``tick`` is to be called: often enough to look alive, too seldom to cost."""
+_ERASE_LINE: Final = "\r\x1b[K"
+
+
+class Renderer(Protocol):
+    """Shows events to whoever started the program. Nothing here awaits.
+
+    Every method may raise OutputClosedError or OutputFailedError; after that the
+    renderer is silent, so that ``close`` always succeeds.
+    """
+
+    def handle(self, event: Event) -> None:
+        """Show ``event``."""
+        ...
+
+    def tick(self) -> None:
+        """Bring what moves up to date; to be called every TICK_SECONDS."""
+        ...
+
+    def suspend(self) -> None:
+        """Leave the terminal to somebody else; what happens meanwhile is shown later."""
+        ...
+
+    def resume(self) -> None:
+        """Take the terminal back."""
+        ...
+
+    def close(self) -> None:
+        """Write what is due and leave the terminal clean."""
+        ...
+
+
+def make_renderer(
+    stdout: TextIO,
+    stderr: TextIO,
+    environ: Mapping[str, str],
+    *,
+    json: bool = False,
+    no_color: bool = False,
+    verbose: bool = False,
+) -> Renderer:
+    """Return the renderer for what the streams are connected to."""
+    err = Screen(stderr, detect_style(stderr, environ, no_color=no_color), name="stderr", required=False)
+    if json:
+        from odek.cli.jsonl import JsonRenderer
+
+        return JsonRenderer(Screen(stdout, PLAIN, name="stdout", required=True))
+    if not stdout.isatty():
+        from odek.cli.plain import PlainRenderer
+
+        return PlainRenderer(Screen(stdout, PLAIN, name="stdout", required=True), err, verbose=verbose)
+    out = Screen(stdout, detect_style(stdout, environ, no_color=no_color), name="stdout", required=True)
+    return TerminalRenderer(out, err if not stderr.isatty() else out, verbose=verbose)
+
+
+class TerminalRenderer:
+    """Writes the answer to ``out``, a terminal, as it streams, and the rest to ``err``.
+
+    ``err`` is ``out`` when both are the same terminal. A status line stands below what is
+    written while something goes on; it is erased before anything else is written.
+    """
+
+    def __init__(
+        self, out: Screen, err: Screen, *, verbose: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._out = out
+        self._err = err
+        self._verbose = verbose
+        self._clock = clock
+        self._activity = Activity()
+        self._status = ""
+        self._suspended = False
+        self._queue: list[Event] = []
+        self._notes: list[str] = []  # wait for the end of the answer
+        self._prose: MarkdownStream | None = None
+        self._is_reasoning = False
+        self._mid_line = False
+        self._answer: list[str] = []
+        self._last: str = ""  # what was written last: "", "prose" or "note"
+
+    def handle(self, event: Event) -> None:
+        """Show ``event``."""
+        if not self._suspended:
+            self._show(event)
+        elif not isinstance(event, ToolOutputLine | ToolRunning):  # old news by then
+            self._queue.append(event)
+
+    def tick(self) -> None:
+        """Redraw the status line."""
+        if self._suspended or self._mid_line or not self._out.style.redraw:
+            return
+        text = self._activity.line(self._clock(), self._out.columns - 1, self._out.style)
+        if text != self._status:
+            painted = self._out.style.paint(text, Attr.DIM)
+            self._out.write(_ERASE_LINE + painted)
+            self._status = text
+
+    def suspend(self) -> None:
+        """Erase the status line and hold back what comes."""
+        self._erase_status()
+        self._suspended = True
+
+    def resume(self) -> None:
+        """Show what came meanwhile."""
+        self._suspended = False
+        self._last = "note"
+        queue, self._queue = self._queue, []
+        for event in queue:
+            self._show(event)
+
+    def close(self) -> None:
+        """End the line that is being written and erase the status."""
+        if self._suspended:
+            self.resume()
+        self._end_prose()
+        self._activity.clear()
+        self._erase_status()
+
+    def _show(self, event: Event) -> None:  # noqa: PLR0912 - one branch for each kind of event
+        now = self._clock()
+        match event:
+            case TurnStarted():
+                self._answer.clear()
+            case ModelStarted():
+                self._answer.clear()
+                self._activity.think(now)
+            case AnswerDelta(text):
+                self._answer.append(text)
+                self._write_prose(text, reasoning=False)
+                self._activity.write(now)
+            case ReasoningDelta(text):
+                if self._verbose:
+                    self._write_prose(text, reasoning=True)
+            case ModelFinished():
+                self._end_prose()
+                self._activity.rest()
+            case ToolStarted():
+                self._end_prose()
+                self._activity.start_tool(event.call_id, event.name, event.summary, now)
+                if self._verbose:
+                    self._note(
+                        f"{self._err.style.glyph('arrow')} {one_line(event.name)}  {one_line(event.summary)}"
+                    )
+            case ToolOutputLine(call_id, line):
+                self._activity.tool_wrote(call_id, line)
+                if self._verbose:
+                    self._note(self._err.style.paint(f"  {visible(line)}", Attr.DIM))
+            case ToolFinished():
+                self._activity.end_tool(event.call_id)
+                self._tool_finished(event)
+            case ToolRunning():
+                if not self._out.style.redraw:
+                    self._note(note(event, self._err.style, self._err.columns))
+            case ApprovalResolved():
+                if self._verbose:
+                    self._note(note(event, self._err.style, self._err.columns))
+            case (
+                ModelRetrying()
+                | PlanChanged()
+                | ContextTrimmed()
+                | ToolRecovery()
+                | BudgetWarning()
+                | ReplyLedgerMismatch()
+                | Notice()
+            ):
+                self._note(note(event, self._err.style, self._err.columns))
+            case TurnFinished():
+                self._finish(event)
+            case unreachable:
+                assert_never(unreachable)
+
+    def _finish(self, event: TurnFinished) -> None:
+        """Show what of the answer was not streamed, and the closing line."""
+        self._end_prose()
+        self._activity.clear()
+        answer, streamed = event.answer.strip(), "".join(self._answer).strip()
+        if answer and not streamed.endswith(answer):
+            if streamed:
+                self._note(
+                    self._err.style.paint("parts of the answer were not shown; here it is whole", Attr.DIM)
+                )
+            self._write_prose(event.answer, reasoning=False)
+            self._end_prose()
+        self._note(closing_line(event, self._err.style))
+        self._last = ""
+
+    def _tool_finished(self, event: ToolFinished) -> None:
+        style, columns = self._err.style, self._err.columns
+        self._note("\n".join([tool_line(event, style, columns), *diff_lines(event.diff, style, columns)]))
+
+    def _write_prose(self, text: str, *, reasoning: bool) -> None:
+        """Stream text of the model, reasoning dim."""
+        if self._prose is not None and self._is_reasoning != reasoning:
+            self._end_prose()
+            self._last = "note"  # an empty line between the two
+        screen = self._err if reasoning else self._out
+        if self._prose is None:
+            width = min(screen.columns, MAX_COLUMNS)
+            self._prose = MarkdownStream(width, screen.style, Attr.DIM if reasoning else Attr.NONE)
+            self._is_reasoning = reasoning
+        self._put(screen, self._prose.feed(text), "prose")
+
+    def _end_prose(self) -> None:
+        """Finish the text that streams, then show the notes that waited for it."""
+        if self._prose is not None:
+            prose, self._prose = self._prose, None
+            self._put(self._err if self._is_reasoning else self._out, prose.finish(), "prose")
+        self._mid_line = False
+        notes, self._notes = self._notes, []
+        for text in notes:
+            self._note(text)
+
+    def _note(self, text: str) -> None:
+        if self._prose is not None and self._is_reasoning:
+            self._end_prose()
+        if self._prose is not None and self._err is self._out:
+            self._notes.append(text)
+        else:
+            self._put(self._err, text + "\n", "note")
+
+    def _put(self, screen: Screen, text: str, kind: str) -> None:
+        """Write ``text``, an empty line before it where prose and notes meet."""
+        if not text:
+            return
+        self._erase_status()
+        meets = self._last not in {"", kind} and self._err is self._out
+        screen.write("\n" + text if meets and not text.startswith("\n") else text)
+        self._last = kind
+        if kind == "prose":
+            self._mid_line = not text.endswith("\n")
+
+    def _erase_status(self) -> None:
+        if self._status:
+            self._out.write(_ERASE_LINE)
+            self._status = ""
