@@ -80,7 +80,8 @@ def tool_line(event: ToolFinished, style: Style, columns: int) -> str:
     name, summary = one_line(event.name), one_line(event.summary)
     room = columns - columns_of(f"{style.glyph(sign)} {name}  {tail}")
     if event.outcome == "error" and (reason := one_line(event.preview)):
-        reason = clip_columns(reason, max(room * 2 // 3, room - columns_of(summary) - len(dot)), ellipsis)
+        least = min(columns_of(summary), max(room // 3, _SHORTEST_SUMMARY))
+        reason = clip_columns(reason, room - len(dot) - least, ellipsis)
         room -= columns_of(dot + reason)
         tail += dot + reason
     summary = clip_columns(summary, max(room, _SHORTEST_SUMMARY), ellipsis)
