@@ -1,0 +1,92 @@
+"""Shows the events of an agent while it works, beside it and never in its way."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+
+import trio
+
+from odek.cli.render import TICK_SECONDS, Renderer
+from odek.event_queue import EventQueue
+from odek.events import Event
+
+__all__ = ["Display", "open_display"]
+
+LAST_WORDS_SECONDS = 5.0
+"""A terminal that takes no more output, such as one stopped with Ctrl-S, must not hold the exit for ever."""
+
+
+class Display:
+    """Feeds a renderer from a queue.
+
+    Writing happens in a worker thread: a terminal that takes no output stops the
+    picture, not the agent.
+    """
+
+    def __init__(self, renderer: Renderer) -> None:
+        self._renderer = renderer
+        self._queue = EventQueue()
+        self._lock = trio.Lock()  # the renderer is used by one thread at a time
+        self._shown = trio.Event()
+        self.emit = self._queue.emit
+
+    @asynccontextmanager
+    async def paused(self) -> AsyncGenerator[None]:
+        """Hold the picture while somebody else uses the terminal; what happens is shown later."""
+        async with self._lock:
+            await trio.to_thread.run_sync(self._renderer.suspend)
+        try:
+            yield
+        finally:
+            with trio.CancelScope(shield=True):  # one redraw
+                async with self._lock:
+                    await trio.to_thread.run_sync(self._renderer.resume)
+
+    async def run(self) -> None:
+        """Show events until the display is closed and everything is shown.
+
+        Raises:
+            OutputClosedError: nobody reads the output any more.
+            OutputFailedError: the output could not be written.
+        """
+        ended = False
+        try:
+            while not ended:
+                events: Sequence[Event] | None = None
+                with trio.move_on_after(TICK_SECONDS):
+                    events = await self._queue.take()
+                async with self._lock:
+                    await trio.to_thread.run_sync(self._show, events, abandon_on_cancel=True)
+                ended = events is not None and not events
+        finally:
+            self._shown.set()
+
+    async def finish(self) -> None:
+        """Show what is left, leave the terminal clean, and let ``run`` end."""
+        self._queue.close()
+        with trio.move_on_after(LAST_WORDS_SECONDS, shield=True):
+            await self._shown.wait()
+
+    def _show(self, events: Sequence[Event] | None) -> None:
+        if events is None:
+            self._renderer.tick()
+        elif events:
+            for event in events:
+                self._renderer.handle(event)
+        else:
+            self._renderer.close()
+
+
+@asynccontextmanager
+async def open_display(renderer: Renderer) -> AsyncGenerator[Display]:
+    """Yield a display that shows events until the block is left; then everything left is shown.
+
+    Output that fails cancels the block: an agent that nobody can follow stops.
+    """
+    display = Display(renderer)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(display.run)
+        try:
+            yield display
+        finally:
+            await display.finish()
+            nursery.cancel_scope.cancel()

@@ -1,0 +1,51 @@
+"""The flags that every command with an agent shares, and what they set."""
+
+import argparse
+from typing import Any
+
+__all__ = ["add_agent_options", "flag_values"]
+
+
+def add_agent_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the common flags. A flag that is not given leaves None, and the setting alone."""
+    model = parser.add_argument_group("model")
+    model.add_argument("--model", metavar="NAME", help="model to ask; `offline` is the built-in one")
+    model.add_argument("--base-url", metavar="URL", help="root of a chat-completions endpoint")
+    model.add_argument(
+        "--thinking",
+        choices=("disabled", "enabled", "low", "medium", "high"),
+        help="reasoning of models that have it",
+    )
+    model.add_argument("--system", metavar="TEXT", help="replace the built-in system prompt")
+    work = parser.add_argument_group("work")
+    work.add_argument(
+        "-c", "--ctx", metavar="FILES", action="append", help="attach files, separated by commas"
+    )
+    work.add_argument("--max-iter", metavar="N", type=int, help="requests to the model at most (90)")
+    work.add_argument("--tool", metavar="NAME", action="append", help="offer only this tool; repeatable")
+    work.add_argument("--no-tool", metavar="NAME", action="append", help="do not offer this tool; repeatable")
+    work.add_argument("--no-agents", action="store_true", default=None, help="do not read AGENTS.md")
+    work.add_argument("--sandbox", action="store_true", default=None, help="run commands in a sandbox")
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--interaction-mode", choices=("engaging", "verbose"), help="verbose shows tool output and reasoning"
+    )
+    output.add_argument("--json", action="store_true", help="print events as JSON lines")
+    output.add_argument("--no-color", action="store_true", default=None, help="plain text; also NO_COLOR")
+
+
+def flag_values(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings that the flags give, by key path; None stands for a flag not given."""
+    return {
+        "model": arguments.model,
+        "base_url": arguments.base_url,
+        "thinking": arguments.thinking,
+        "system": arguments.system,
+        "max_iterations": arguments.max_iter,
+        "tools.enabled": arguments.tool,
+        "tools.disabled": arguments.no_tool,
+        "no_agents": arguments.no_agents,
+        "sandbox": arguments.sandbox,
+        "interaction_mode": arguments.interaction_mode,
+        "no_color": arguments.no_color,
+    }
