@@ -1,0 +1,214 @@
+"""An answer put together from the bytes of a response, whatever form they take.
+
+The bytes are an event stream, or one JSON body from a server that ignores
+``stream``, or a page from something that is no model at all; the first character
+tells. Nothing here knows HTTP or waits.
+"""
+
+import re
+from collections.abc import Collection
+from typing import Any, Final
+
+from odek.events import Usage
+from odek.llm.lenient import LeadingSurrogate, decode_json, encode_json
+from odek.llm.model import FinishReason, ModelEvent, ModelResponse, ReasoningText, TextPiece
+from odek.llm.sse import ServerSentEvent, SseDecoder
+from odek.llm.toolcalls import ToolCallAssembler
+from odek.llm.usage import merged, read_usage
+from odek.messages import AssistantMessage
+
+__all__ = ["AnswerDecoder"]
+
+_HEAD_BYTES = 16 * 1024  # kept of a body that is no answer, to say in the error what it was
+_BLANK = b"\xef\xbb\xbf \t\r\n"  # a byte order mark and white space, in any order
+_STREAM_LINE = re.compile(rb":|(data|event|id|retry)\b")
+
+_FINISH_REASONS: Final[dict[str, FinishReason]] = {
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "max_output_tokens": "length",
+    "content_filter": "content_filter",
+    "safety": "content_filter",
+    "recitation": "content_filter",
+    "refusal": "content_filter",
+}
+# The provider gave up; what has arrived is not an answer.
+_BROKEN_REASONS = {"error", "insufficient_system_resource", "abort", "cancelled"}
+
+
+class AnswerDecoder:
+    """Sans-IO: ``feed`` bytes and report the events, ``close`` at the end, then take ``response``.
+
+    ``taken_ids`` and ``tool_names`` are those of ``ToolCallAssembler``.
+    """
+
+    def __init__(self, taken_ids: Collection[str] = (), tool_names: Collection[str] = ()) -> None:
+        self.error: bytes | None = None
+        """The provider's error as JSON, when it sent one instead of (the rest of) the answer."""
+        self.done = False
+        """Whether the stream said that it is over."""
+        self.page: bytes | None = None
+        """The beginning of a body that is neither a stream nor JSON."""
+        self._is_stream: bool | None = None  # unknown before the first character
+        self._head = b""  # of the stream
+        self._body = bytearray()  # of a response that is no stream
+        self._sse = SseDecoder()
+        self._calls = ToolCallAssembler(taken_ids, tool_names)
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._text_end = LeadingSurrogate()
+        self._reasoning_end = LeadingSurrogate()
+        self._finish_reason = ""
+        self._usage = Usage()
+
+    @property
+    def started(self) -> bool:
+        """Whether any content has arrived: text, reasoning, or a part of a tool call."""
+        return bool(self._text or self._reasoning or self._calls.started)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the answer is whole; more may follow, such as the usage."""
+        return bool(self._finish_reason) or (self.done and self.started)
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._text)
+
+    def feed(self, piece: bytes) -> list[ModelEvent]:
+        """Take the next bytes of the body; return what to report.
+
+        Raises:
+            EventTooLongError: the stream holds an event beyond any sense.
+        """
+        if self._is_stream is None:
+            piece = self._head + piece
+            first = piece.lstrip(_BLANK)[:1]
+            self._head = b"" if first else piece
+            if not first:
+                return []
+            self._is_stream = first not in (b"{", b"[", b"<")
+        if self._is_stream:
+            self._head += piece[: _HEAD_BYTES - len(self._head)]
+            return self._take(self._sse.feed(piece))
+        self._body += piece
+        return []
+
+    def close(self) -> list[ModelEvent]:
+        """Say that the body has ended; return what that completes."""
+        if self._is_stream is False:
+            events = self._take_whole(bytes(self._body))
+        else:
+            events = self._take(self._sse.close())
+            if self._head.strip(_BLANK) and not _STREAM_LINE.match(self._head.lstrip(_BLANK)):
+                self.page = self._head
+        for kind, held, pieces in (
+            (ReasoningText, self._reasoning_end.close(), self._reasoning),
+            (TextPiece, self._text_end.close(), self._text),
+        ):
+            if held:
+                pieces.append(held)
+                events.append(kind(held))
+        return events
+
+    def response(self) -> ModelResponse:
+        """Return the answer. Tool calls of a cut answer that may lack a part are left out.
+
+        A spelling of the finish reason that nobody knows counts as a proper end.
+        """
+        reason = _FINISH_REASONS.get(self._finish_reason)
+        calls = self._calls.close(cut=reason is not None)
+        message = AssistantMessage(self.text, calls, "".join(self._reasoning) or None)
+        return ModelResponse(message, self._usage, reason or ("tool_calls" if calls else "stop"))
+
+    def _take(self, events: list[ServerSentEvent]) -> list[ModelEvent]:
+        reported: list[ModelEvent] = []
+        for event in events:
+            if self.done or self.error is not None:
+                break
+            if event.data.strip() == "[DONE]":
+                self.done = True
+                break
+            try:
+                chunk = decode_json(event.data)
+            except ValueError:
+                if event.event == "error":
+                    self.error = encode_json({"message": event.data}).encode()
+                continue  # a line of noise; a stream that is damaged throughout ends without a finish
+            if event.event == "error" and isinstance(chunk, dict | str):
+                self.error = encode_json({"error": chunk}).encode()
+            elif isinstance(chunk, dict):
+                self._take_chunk(chunk, reported)
+        return reported
+
+    def _take_whole(self, body: bytes) -> list[ModelEvent]:
+        reported: list[ModelEvent] = []
+        try:
+            chunk = decode_json(body.strip(_BLANK))
+        except ValueError:
+            self.page = body[:_HEAD_BYTES]
+            return reported
+        if isinstance(chunk, list) and chunk:
+            chunk = chunk[0]  # one provider wraps its errors so
+        if isinstance(chunk, dict):
+            self._take_chunk(chunk, reported)
+            self.done = self.started
+        if not self.started and not self._finish_reason and self.error is None:
+            self.page = body[:_HEAD_BYTES]
+        return reported
+
+    def _take_chunk(self, chunk: dict[str, Any], reported: list[ModelEvent]) -> None:
+        if chunk.get("error") or chunk.get("object") == "error":
+            self.error = encode_json(chunk).encode()
+            return
+        groq = chunk.get("x_groq")
+        for report in (chunk.get("usage"), groq.get("usage") if isinstance(groq, dict) else None):
+            self._usage = merged(self._usage, read_usage(report))
+        choices = chunk.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict) and choice.get("index") in (0, None):
+                self._take_choice(choice, reported)
+
+    def _take_choice(self, choice: dict[str, Any], reported: list[ModelEvent]) -> None:
+        for key in ("delta", "message"):
+            if isinstance(delta := choice.get(key), dict):
+                self._take_delta(delta, reported, whole=key == "message")
+        reason = choice.get("finish_reason")
+        if not isinstance(reason, str) or not reason:
+            return
+        if reason in _BROKEN_REASONS:
+            error = choice.get("error") or {"message": f"finish_reason {reason}"}
+            self.error = encode_json({"error": error}).encode()
+        else:
+            self._finish_reason = reason.lower()
+
+    def _take_delta(self, delta: dict[str, Any], reported: list[ModelEvent], *, whole: bool) -> None:
+        content, thinking = _text_and_thinking(delta.get("content"))
+        for value in (delta.get("reasoning_content") or delta.get("reasoning"), thinking):
+            if isinstance(value, str) and (piece := self._reasoning_end.feed(value)):
+                self._reasoning.append(piece)
+                reported.append(ReasoningText(piece))
+        for value in (content, delta.get("refusal")):
+            if isinstance(value, str) and (piece := self._text_end.feed(value)):
+                self._text.append(piece)
+                reported.append(TextPiece(piece))
+        self._calls.feed(delta.get("tool_calls"), whole=whole)
+        if isinstance(legacy := delta.get("function_call"), dict):
+            self._calls.feed([legacy])
+
+
+def _text_and_thinking(content: Any) -> tuple[str, str]:
+    """Split ``content`` in text and reasoning: text, null, or a list of parts."""
+    if isinstance(content, str):
+        return content, ""
+    text, thinking = "", ""
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, str):
+            text += part
+        elif isinstance(part, dict):
+            text += part["text"] if isinstance(part.get("text"), str) else ""
+            inner = part.get("thinking")
+            thinking += inner if isinstance(inner, str) else _text_and_thinking(inner)[0]
+    return text, thinking

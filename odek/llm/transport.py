@@ -1,0 +1,275 @@
+"""One request over HTTP: the only module that knows httpx2 and its errors."""
+
+import math
+import os
+import ssl
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import Any
+
+import httpx2
+import trio
+
+from odek import __version__
+from odek.errors import ConfigError
+from odek.llm.answer import AnswerDecoder
+from odek.llm.endpoint import Endpoint
+from odek.llm.faults import Fault, fault_in_stream, fault_of_page, fault_of_status, without_secret
+from odek.llm.model import ModelEvent
+from odek.llm.sse import EventTooLongError
+
+__all__ = ["Transport", "open_transport"]
+
+RESPONSE_LIMIT_BYTES = 64 * 1024 * 1024
+"""Longest response, decompressed. The longest answers are some 400,000 tokens, and a token
+takes about 150 bytes of stream. Bounds what a broken or hostile server can make us hold."""
+
+_ERROR_BODY_BYTES = 64 * 1024  # of an error's page; the message is in the first kilobyte
+_MAX_REDIRECTS = 3  # within one origin; more is a loop
+# After the last word the usage may follow; and after [DONE] the end of the body, which lets
+# the connection be used again. No measurement behind either.
+_AFTER_FINISH_SECONDS = 5.0
+_AFTER_DONE_SECONDS = 0.2
+_CLOSE_SECONDS = 2.0
+
+
+@asynccontextmanager
+async def open_transport(endpoint: Endpoint) -> AsyncGenerator["Transport"]:
+    """Yield a transport to ``endpoint``; its connections are closed with the block."""
+    transport = Transport(endpoint)
+    try:
+        yield transport
+    finally:
+        with trio.move_on_after(_CLOSE_SECONDS, shield=True):
+            await transport.aclose()
+
+
+class Transport:
+    """Sends requests and feeds the responses to decoders."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._http: httpx2.AsyncClient | None = None
+        self._opening = trio.Lock()
+
+    async def send(
+        self, body: bytes, answer: AnswerDecoder, on_event: Callable[[ModelEvent], None]
+    ) -> Fault | None:
+        """Send ``body``, feed ``answer``; return why there is no whole answer, or None.
+
+        ``on_event`` is called from within the stream and must neither block nor raise.
+        """
+        http = await self._client()
+        url = httpx2.URL(self._endpoint.url)
+        for _ in range(_MAX_REDIRECTS + 1):
+            response = _Response(self._endpoint, answer, on_event)
+            await response.receive(http, url, body)
+            if response.fault is not None:
+                return response.fault
+            if response.redirect is None:
+                for event in answer.close():
+                    on_event(event)
+                return self._verdict(answer, response)
+            target = url.join(response.redirect)
+            if (target.scheme, target.host, target.port) != (url.scheme, url.host, url.port):
+                return _rejected(
+                    f"{url} redirects to {target}; set the base URL to that address if you trust it"
+                )
+            url = target
+        return _rejected(f"{self._endpoint.host} redirects in a circle; check the base URL")
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._http is not None:
+            await self._http.aclose()
+
+    def _verdict(self, answer: AnswerDecoder, response: "_Response") -> Fault | None:
+        """Return what is wrong with a body that came without a fault of the connection, or None."""
+        host = self._endpoint.host
+        if answer.finished:
+            return None
+        if answer.error is not None:
+            return fault_in_stream(without_secret(answer.error, self._endpoint.api_key), host=host)
+        if answer.page is not None:
+            return fault_of_page(without_secret(answer.page, self._endpoint.api_key), url=self._endpoint.url)
+        if response.broken is not None:
+            return response.broken
+        return Fault(f"{host} ended the connection {'inside' if answer.started else 'without'} an answer")
+
+    async def _client(self) -> httpx2.AsyncClient:
+        async with self._opening:
+            if self._http is None:
+                self._http = await self._open_client()
+        return self._http
+
+    async def _open_client(self) -> httpx2.AsyncClient:
+        endpoint = self._endpoint
+        headers = {
+            "Accept": "text/event-stream, application/json",
+            "Accept-Encoding": "identity",  # a compressor would hold pieces back
+            "Content-Type": "application/json",
+            "User-Agent": f"odek/{__version__}",
+        }
+        if endpoint.api_key:
+            headers["Authorization"] = f"Bearer {endpoint.api_key}"
+        if endpoint.is_tls:
+            context = await trio.to_thread.run_sync(_trusting_context, abandon_on_cancel=True)
+        else:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, and costs no time
+        try:
+            return httpx2.AsyncClient(
+                verify=context,
+                headers=headers,
+                timeout=httpx2.Timeout(endpoint.idle_timeout_seconds, connect=None, pool=None),
+                limits=httpx2.Limits(max_connections=None),
+            )
+        except (ImportError, ValueError, httpx2.InvalidURL) as error:
+            raise ConfigError(f"the proxy named in the environment cannot be used: {error}") from error
+
+
+@cache
+def _trusting_context() -> ssl.SSLContext:
+    """Return the one context with the system's certificates; reading them takes a while."""
+    return httpx2.create_ssl_context()
+
+
+class _Response:
+    """Receives one response.
+
+    Afterwards at most one of these is set: ``redirect``, where to ask instead; ``fault``,
+    why there is no answer whatever has arrived; ``broken``, how the connection ended
+    early, which does no harm to an answer that was whole by then.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, answer: AnswerDecoder, on_event: Callable[[ModelEvent], None]
+    ) -> None:
+        self.redirect: str | None = None
+        self.fault: Fault | None = None
+        self.broken: Fault | None = None
+        self._endpoint = endpoint
+        self._answer = answer
+        self._on_event = on_event
+        self._received_bytes = 0
+        # Cancelling it is how the stream is left early: leaving the iteration would strand
+        # the generators below. Its deadline is that of connecting, then of the farewell.
+        self._scope = trio.CancelScope()
+        self._sent = False
+
+    async def receive(self, http: httpx2.AsyncClient, url: httpx2.URL, body: bytes) -> None:
+        """Send the request and take the whole response."""
+        limit = self._endpoint.settings.connect_timeout_seconds
+        try:
+            with self._scope:
+                self._scope.deadline = trio.current_time() + limit
+                async with http.stream(
+                    "POST", url, content=body, extensions={"trace": self._trace}
+                ) as response:
+                    await self._take(response)
+        except httpx2.RequestError as error:
+            self.broken = _fault_of_error(error, self._endpoint)
+        if self._scope.cancelled_caught and not self._sent:
+            self.broken = Fault(f"cannot reach {self._endpoint.host}: no connection within {limit:g} s")
+
+    async def _trace(self, event: str, details: dict[str, Any]) -> None:
+        """Stop the clock of connecting when the request itself goes out, which follows TLS and proxy."""
+        request = details.get("request")
+        if event.endswith(".send_request_headers.started") and getattr(request, "method", b"") == b"POST":
+            self._sent = True
+            self._scope.deadline = math.inf
+
+    async def _take(self, response: httpx2.Response) -> None:
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        if response.has_redirect_location:
+            self.redirect = response.headers["location"]
+        elif encoding not in ("identity", "gzip", "deflate", ""):
+            self.fault = _rejected(f"{self._endpoint.host} answers compressed by {encoding!r}, unasked")
+        elif response.is_success:
+            async for piece in response.aiter_bytes():
+                self._take_piece(piece)  # synchronous: the scope is the only way out
+        else:
+            error_body = bytearray()
+            async for piece in response.aiter_bytes():
+                error_body += piece[:_ERROR_BODY_BYTES]
+                if len(error_body) >= _ERROR_BODY_BYTES:
+                    self._scope.cancel()
+            self.fault = self._refusal(response, bytes(error_body))
+
+    def _take_piece(self, piece: bytes) -> None:
+        self._received_bytes += len(piece)
+        if self._received_bytes > RESPONSE_LIMIT_BYTES:
+            self.fault = _rejected(f"{self._endpoint.host} sent more than {RESPONSE_LIMIT_BYTES:,} bytes")
+        try:
+            for event in self._answer.feed(piece):
+                self._on_event(event)
+        except EventTooLongError as error:
+            self.fault = _rejected(f"{self._endpoint.host} sent {error}")
+        if self.fault is not None or self._answer.error is not None:
+            self._scope.cancel()
+        elif self._answer.finished or self._answer.done:
+            grace = _AFTER_DONE_SECONDS if self._answer.done else _AFTER_FINISH_SECONDS
+            self._scope.deadline = min(self._scope.deadline, trio.current_time() + grace)
+
+    def _refusal(self, response: httpx2.Response, body: bytes) -> Fault:
+        return fault_of_status(
+            response.status_code,
+            response.headers,
+            without_secret(body, self._endpoint.api_key),
+            host=self._endpoint.host,
+            now=time.time(),
+        )
+
+
+def _rejected(message: str) -> Fault:
+    return Fault(message, "rejected", retriable=False)
+
+
+def _fault_of_error(error: httpx2.RequestError, endpoint: Endpoint) -> Fault:
+    """Return the fault that an error of httpx2 means."""
+    host, reason = endpoint.host, _reason(error)
+    match error:
+        case httpx2.TimeoutException():
+            return Fault(f"{host} was silent for {endpoint.idle_timeout_seconds:g} s")
+        case httpx2.ConnectError() if _is_refused_handshake(error):
+            return _rejected(
+                f"no secure connection to {host}: {reason}; check the base URL and the certificates"
+            )
+        case httpx2.ConnectError():
+            return Fault(f"cannot reach {host}: {reason}; is the base URL right, and the server running?")
+        case httpx2.ProxyError():
+            return Fault(f"the proxy on the way to {host} refused: {reason}", retriable="407" not in reason)
+        case httpx2.DecodingError() | httpx2.ProtocolError():
+            return Fault(f"{host} broke the rules of HTTP: {reason}")
+        case _:
+            return Fault(f"the connection to {host} broke: {reason}")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield ``error`` and what caused it, down to the root."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        if isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        else:
+            cause = cause.__cause__ or cause.__context__
+
+
+def _is_refused_handshake(error: BaseException) -> bool:
+    """Whether TLS itself failed, and not the connection below it."""
+    closed = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+    return any(isinstance(cause, ssl.SSLError) and not isinstance(cause, closed) for cause in _causes(error))
+
+
+def _reason(error: BaseException) -> str:
+    """Return the root cause in words."""
+    reason = ""
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"certificate not accepted, {cause.verify_message}"
+        if isinstance(cause, OSError) and cause.errno:
+            # Negative numbers are those of name resolution, which the system has no text for.
+            reason = os.strerror(cause.errno) if cause.errno > 0 else str(cause.strerror)
+    return reason or str(error) or type(error).__name__

@@ -1,0 +1,122 @@
+"""A request as the bytes of a chat-completions endpoint.
+
+The order of the keys is fixed and the messages come last, so that the requests of a
+session begin with the same bytes as far as they say the same.
+"""
+
+from typing import Any, assert_never
+
+import msgspec
+
+from odek.llm.arguments import normalise_arguments
+from odek.llm.lenient import joined
+from odek.llm.model import ModelRequest, ToolSpec
+from odek.llm.profiles import ModelProfile
+from odek.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
+
+__all__ = ["encode_request"]
+
+# Tokens to think with, for families that count them instead of taking a word for it.
+# No measurement behind these figures; the least that is taken is 1,024.
+_BUDGET_TOKENS = {"low": 2_048, "medium": 8_192, "enabled": 8_192, "high": 16_384}
+
+
+def encode_request(
+    request: ModelRequest, *, model: str, profile: ModelProfile, with_usage: bool = True
+) -> bytes:
+    """Return the JSON body of ``request``.
+
+    ``with_usage`` asks for the usage at the end of the stream, which some servers refuse.
+    Lone surrogates in any text become U+FFFD.
+    """
+    body: dict[str, Any] = {"model": model, "stream": True}
+    if with_usage:
+        body["stream_options"] = {"include_usage": True}
+    body |= _thinking(request.thinking, profile)
+    max_tokens = request.max_tokens
+    if max_tokens is not None:
+        budget = body.get("thinking", {}).get("budget_tokens", 0)
+        body[profile.max_tokens_field] = max_tokens + budget
+    if request.temperature is not None and not profile.fixed_temperature:
+        body["temperature"] = request.temperature
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+    body["messages"] = [
+        _message(message, profile, first=position == 0) for position, message in enumerate(request.messages)
+    ]
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_clean(body))
+
+
+def _thinking(wanted: str, profile: ModelProfile) -> dict[str, Any]:
+    """Return the fields that ask for ``wanted`` in the family's way; "" asks for nothing."""
+    if not wanted:
+        return {}
+    off = wanted == "disabled"
+    effort = {"disabled": profile.thinking_off, "enabled": "medium"}.get(wanted, wanted)
+    match profile.thinking:
+        case "effort":
+            return {"reasoning_effort": effort}
+        case "switch":
+            switch = {"thinking": {"type": "disabled" if off else "enabled"}}
+            return switch if wanted in ("disabled", "enabled") else {**switch, "reasoning_effort": effort}
+        case "budget":
+            return {} if off else {"thinking": {"type": "enabled", "budget_tokens": _BUDGET_TOKENS[wanted]}}
+        case "template":
+            return {"chat_template_kwargs": {"enable_thinking": not off}}
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _message(message: Message, profile: ModelProfile, *, first: bool) -> dict[str, Any]:
+    """Return one message in the shape of the endpoint.
+
+    A system message behind the first is sent as the user's where the family does not
+    take it there; the runtime's own ``name`` stays here, some endpoints refuse it.
+    """
+    match message:
+        case SystemMessage(content):
+            return {"role": "system" if first or profile.late_system else "user", "content": content}
+        case UserMessage(content):
+            return {"role": "user", "content": content}
+        case AssistantMessage():
+            return _assistant(message, profile)
+        case ToolMessage(content, tool_call_id):
+            return {"role": "tool", "tool_call_id": tool_call_id, "content": content}
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _assistant(message: AssistantMessage, profile: ModelProfile) -> dict[str, Any]:
+    # Some endpoints refuse an empty text beside tool calls, and some an absent one: null suits all.
+    content = message.content or (None if message.tool_calls else "")
+    encoded: dict[str, Any] = {"role": "assistant", "content": content}
+    if profile.echo_reasoning:
+        encoded["reasoning_content"] = message.reasoning_content or ""
+    if message.tool_calls:
+        encoded["tool_calls"] = [_call(call) for call in message.tool_calls]
+    return encoded
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": normalise_arguments(call.arguments)}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}
+
+
+def _clean(value: Any) -> Any:
+    match value:
+        case str():
+            return joined(value)
+        case dict():
+            return {_clean(key): _clean(inner) for key, inner in value.items()}
+        case list():
+            return [_clean(inner) for inner in value]
+        case _:
+            return value

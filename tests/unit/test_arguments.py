@@ -1,0 +1,81 @@
+"""Arguments of tool calls become one JSON object, or are kept as what they are."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from odek.llm.arguments import is_json_object, malformed_arguments, normalise_arguments
+
+
+@pytest.mark.parametrize("raw", [None, "", "  \n", "null", "{}", "{}{}", " {} "])
+def test_no_arguments_are_an_empty_object(raw: Any) -> None:
+    """All ways to say nothing are ``{}``."""
+    assert normalise_arguments(raw) == "{}"
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ({"a": 1}, {"a": 1}),
+        ('"{\\"a\\": 1}"', {"a": 1}),
+        ('{}{"a":1}', {"a": 1}),
+        ('{"a":1}{}', {"a": 1}),
+        ('{"a":1}\n{"a":1}', {"a": 1}),
+        ('{"a":"\\ud83d\\ude00"}', {"a": "😀"}),
+        ('{"a":"\ud83d\ude00"}', {"a": "😀"}),
+        ('{"a":"\\ud83d"}', {"a": "�"}),
+        ({"a": "\ud83d"}, {"a": "�"}),
+    ],
+)
+def test_an_object_is_found(raw: Any, value: Any) -> None:
+    """An object as text, as value, as text in text, beside empty or equal ones, with bad escapes."""
+    arguments = normalise_arguments(raw)
+    assert msgspec.json.decode(arguments) == value
+    assert malformed_arguments(arguments) is None
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"a":',
+        '{"a": 1',
+        "{'a': 1}",
+        '{"a":1}{"a":2}',
+        '{"a":1} trailing',
+        "[1]",
+        "7",
+        '"text"',
+        '{"a":NaN}',
+        '{"a":1e999}',
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "\ud83d",
+    ],
+    ids=lambda raw: raw[:12].encode("ascii", "backslashreplace").decode(),
+)
+def test_what_is_no_object_never_runs(raw: str) -> None:
+    """Malformed arguments stay readable, are a valid object for the provider, and are recognised."""
+    arguments = normalise_arguments(raw)
+    assert is_json_object(arguments)
+    kept = malformed_arguments(arguments)
+    assert kept is not None
+    assert kept[:5] == raw[:5].replace("\ud83d", "�")
+
+
+def test_an_array_in_place_of_an_object_is_malformed() -> None:
+    """Also as a value."""
+    assert malformed_arguments(normalise_arguments([1])) == "[1]"
+
+
+def test_normalising_twice_changes_nothing() -> None:
+    """Arguments that come back from the history are the same bytes."""
+    for raw in ("", '{"a":', '{"a": 1}', '{}{"a":1}'):
+        once = normalise_arguments(raw)
+        assert normalise_arguments(once) == once
+
+
+def test_malformed_arguments_are_kept_short() -> None:
+    """Half of a large file does not go into every further request."""
+    assert len(normalise_arguments('{"content":"' + "x" * 1_000_000)) < 10_000

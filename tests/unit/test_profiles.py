@@ -1,0 +1,41 @@
+"""What is known of models and providers by name."""
+
+import pytest
+
+from odek.llm.profiles import PROVIDERS, ModelProfile, profile_of
+
+
+@pytest.mark.parametrize(
+    ("model", "window"),
+    [
+        ("gpt-4", 8_192),
+        ("gpt-4o-mini-2024-07-18", 128_000),
+        ("openai/gpt-4.1-nano", 1_047_576),
+        ("OpenAI/GPT-4o", 128_000),
+        ("llama3:8b", 8_192),
+        ("llama3.2", 131_072),
+        ("meta-llama/Llama-3.3-70B-Instruct", 131_072),
+        ("anthropic/claude-sonnet-4-5", 200_000),
+        ("models/gemini-2.5-flash", 1_048_576),
+        ("deepseek-ai/DeepSeek-V3", 131_072),
+        ("qwen3:8b", 32_768),
+        ("qwen3-coder:30b", 262_144),
+    ],
+)
+def test_the_longest_prefix_wins(model: str, window: int) -> None:
+    """Vendor and case do not matter, and the nearest family is taken."""
+    assert profile_of(model).context_window == window
+
+
+@pytest.mark.parametrize("model", ["", "my-finetune", "x/gpt", "someone/llama2"])
+def test_an_unknown_model_has_no_limit(model: str) -> None:
+    """Nothing is assumed of a name that nobody knows."""
+    assert profile_of(model) == ModelProfile()
+    assert profile_of(model).context_window is None
+
+
+def test_default_models_are_known() -> None:
+    """The model of a provider's key has a profile, and its address is a secure one."""
+    for provider in PROVIDERS:
+        assert profile_of(provider.model).context_window
+        assert provider.base_url.startswith("https://")
