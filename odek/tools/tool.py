@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from odek.errors import ToolError
+from odek.llm.arguments import malformed_arguments
 from odek.llm.model import ToolSpec
 from odek.trust.effects import Effects
 
@@ -87,12 +88,17 @@ class Tool(ABC, Generic[A]):
         Raises:
             ToolError: not the JSON that the schema describes; says which field and why.
         """
+        written = malformed_arguments(arguments)
         try:
-            decoded = msgspec.json.decode(arguments or "{}", type=self.arguments_type)
+            decoded = msgspec.json.decode(written or arguments or "{}", type=self.arguments_type)
         except msgspec.ValidationError as error:
             raise ToolError(f"{self.name}: {_sentence(str(error))}") from None
         except msgspec.DecodeError as error:
             raise ToolError(f"{self.name}: the arguments are not valid JSON: {error}") from None
+        except RecursionError:
+            raise ToolError(f"{self.name}: the arguments are nested too deeply") from None
+        if written is not None:
+            raise ToolError(f"{self.name}: the arguments are not one JSON object")
         return await self.prepare(decoded)
 
 

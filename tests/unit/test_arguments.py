@@ -5,7 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from odek.errors import ToolError
 from odek.llm.arguments import is_json_object, malformed_arguments, normalise_arguments
+from odek.tools.tool import PreparedCall, Tool
 
 
 @pytest.mark.parametrize("raw", [None, "", "  \n", "null", "{}", "{}{}", " {} "])
@@ -79,3 +81,41 @@ def test_normalising_twice_changes_nothing() -> None:
 def test_malformed_arguments_are_kept_short() -> None:
     """Half of a large file does not go into every further request."""
     assert len(normalise_arguments('{"content":"' + "x" * 1_000_000)) < 10_000
+
+
+class Lenient(msgspec.Struct, frozen=True):
+    """Arguments that may all be left out, so that nearly any object would do."""
+
+    depth: int = 1
+
+
+class LenientTool(Tool[Lenient]):
+    """A tool that would run with whatever decodes."""
+
+    name = "lenient"
+    description = "Does nothing."
+    arguments_type = Lenient
+
+    async def prepare(self, arguments: Lenient) -> PreparedCall:
+        """Fail: no malformed arguments may come this far."""
+        raise AssertionError(arguments)
+
+
+@pytest.mark.parametrize(
+    ("raw", "sentence"),
+    [
+        ('{"depth":', "the arguments are not valid JSON: Input data was truncated"),
+        (
+            '{"depth":1}{"depth":2}',
+            "the arguments are not valid JSON: JSON is malformed: trailing characters",
+        ),
+        ("[1]", "expected `object`, got `array`"),
+        ('{"x":' * 100_000, "the arguments are nested too deeply"),
+    ],
+    ids=["truncated", "two", "array", "deep"],
+)
+async def test_a_tool_answers_malformed_arguments_with_the_reason(raw: str, sentence: str) -> None:
+    """Even a tool without required arguments does not run, and the model learns why."""
+    with pytest.raises(ToolError) as caught:
+        await LenientTool().prepare_json(normalise_arguments(raw))
+    assert str(caught.value).startswith(f"lenient: {sentence}")
