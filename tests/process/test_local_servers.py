@@ -1,0 +1,65 @@
+"""Finding model servers on this machine."""
+
+import socket
+
+import pytest
+import trio
+
+from odek.llm.local_servers import LocalServer, find_local_servers
+from tests.support.model_server import Answer, json_answer, open_model_server, raw_bytes, stall, status
+
+MODELS = {"object": "list", "data": [{"id": "llama3.2", "object": "model"}, {"id": "qwen3:8b\x1b[2J"}]}
+
+
+def free_port() -> int:
+    """Return a port where nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def test_servers_and_their_models_are_found() -> None:
+    """What answers is named with its address and models, safe for a terminal; a closed port is not."""
+    async with (
+        open_model_server([json_answer(MODELS)]) as one,
+        open_model_server([json_answer(MODELS)]) as two,
+    ):
+        found = await find_local_servers(
+            {two.port: "Two", free_port(): "None", one.port: "One"}, timeout_seconds=5
+        )
+    models = ("llama3.2", r"qwen3:8b\x1b[2J")
+    assert found == [LocalServer("Two", two.base_url, models), LocalServer("One", one.base_url, models)]
+    assert one.requests[0].path == "/v1/models"
+
+
+async def test_a_silent_server_costs_the_time_limit_and_no_more() -> None:
+    """One that accepts and never answers does not hold up the others."""
+    async with (
+        open_model_server([stall(head=False)]) as silent,
+        open_model_server([json_answer(MODELS)]) as well,
+    ):
+        started = trio.current_time()
+        found = await find_local_servers({silent.port: "Silent", well.port: "Well"}, timeout_seconds=0.5)
+        assert trio.current_time() - started < 2
+        await silent.wait_open_connections(0)
+    assert [server.name for server in found] == ["Well"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        status(404, {}, "not here"),
+        status(200, {}, "<html>"),
+        json_answer({"data": "x"}),
+        json_answer([]),
+        raw_bytes(b""),
+        raw_bytes(b"SSH-2.0-OpenSSH\r\n"),
+        raw_bytes(b"\xff" * 100_000),
+        status(200, {}, b"[" * 100_000),
+    ],
+)
+async def test_what_is_no_model_server_is_left_out(answer: Answer) -> None:
+    """Other programs on the well-known ports are passed over without a word."""
+    async with open_model_server([answer]) as server:
+        assert await find_local_servers({server.port: "Other"}, timeout_seconds=5) == []
