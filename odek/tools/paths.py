@@ -44,18 +44,17 @@ def locate(argument: str, workspace: Path) -> Target:
     if not argument.strip():
         raise ToolError("the path is empty; name a file or directory")
     if "\0" in argument:
-        raise ToolError(
-            f"the path {shown_name(argument)} contains a NUL character; no file can have that name"
-        )
+        raise ToolError(f"the path {_brief(argument)} contains a NUL character; no file can have that name")
     try:
         argument.encode()
     except UnicodeEncodeError:
-        raise ToolError(f"the path {shown_name(argument)} contains half of a surrogate pair") from None
+        raise ToolError(f"the path {_brief(argument)} contains half of a surrogate pair") from None
     try:
         spelled = workspace / Path(argument).expanduser()
     except RuntimeError:
-        raise ToolError(f"{shown_name(argument)}: that home directory is not known; write it out") from None
-    return Target(spelled, Path(os.path.realpath(spelled)), _shown(spelled, workspace))
+        raise ToolError(f"{_brief(argument)}: that home directory is not known; write it out") from None
+    inside = spelled.relative_to(workspace) if spelled.is_relative_to(workspace) else spelled
+    return Target(spelled, Path(os.path.realpath(spelled)), _brief(str(inside)))
 
 
 def confirm(target: Target) -> None:
@@ -67,8 +66,8 @@ def confirm(target: Target) -> None:
     now = Path(os.path.realpath(target.spelled))
     if now != target.resolved:
         raise TargetChangedError(
-            f"{target.shown} now leads to {shown_name(str(now))}, not to "
-            f"{shown_name(str(target.resolved))} as when it was checked; nothing was done"
+            f"{target.shown} now leads to {_brief(str(now))}, not to "
+            f"{_brief(str(target.resolved))} as when it was checked; nothing was done"
         )
 
 
@@ -87,12 +86,9 @@ def shown_name(name: str) -> str:
             code -= 0xDC00
         return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
-    escaped = _UNSAFE.sub(escape, name)
-    return escaped if len(escaped) <= _SHOWN_CHARACTERS else clip_line(escaped, _SHOWN_CHARACTERS)
+    return _UNSAFE.sub(escape, name)
 
 
-def _shown(path: Path, workspace: Path) -> str:
-    try:
-        return shown_name(str(path.relative_to(workspace)))
-    except ValueError:
-        return shown_name(str(path))
+def _brief(name: str) -> str:
+    shown = shown_name(name)
+    return shown if len(shown) <= _SHOWN_CHARACTERS else clip_line(shown, _SHOWN_CHARACTERS)

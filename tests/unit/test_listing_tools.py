@@ -1,0 +1,361 @@
+"""What ``glob`` and ``tree`` show of a directory, with git itself as the judge of what is ignored."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from odek.errors import TargetChangedError, ToolError
+from odek.tools.globs import Glob
+from odek.tools.listing import GLOB_PATHS, GlobTool, TreeTool
+from odek.tools.walk import Walk
+from tests.support.tool_calls import SCOPE, call, prepare
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is the judge")
+
+
+@pytest.fixture
+def glob(tmp_path: Path) -> GlobTool:
+    """A glob tool in an empty workspace."""
+    return GlobTool(tmp_path, trio.CapacityLimiter(4))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> TreeTool:
+    """A tree tool in an empty workspace."""
+    return TreeTool(tmp_path, trio.CapacityLimiter(4))
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Path]:
+    """A directory that may not be read, by a user for whom permissions count."""
+    directory = tmp_path / "locked"
+    directory.mkdir()
+    (directory / "inside").touch()
+    directory.chmod(0)
+    privileged = os.geteuid() == 0
+    if privileged:
+        for parent in (tmp_path, *list(tmp_path.parents)[:3]):
+            if parent.stat().st_uid == 0 and parent != Path(parent.root):
+                parent.chmod(parent.stat().st_mode | 0o055)
+        os.seteuid(65534)
+    yield directory
+    if privileged:
+        os.seteuid(0)
+    directory.chmod(0o700)
+
+
+def make(root: Path, *names: str, **contents: str) -> None:
+    """Make files below ``root``; a name with a final slash is a directory."""
+    for name in names:
+        path = root / name
+        if name.endswith("/"):
+            path.mkdir(parents=True, exist_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    for name, content in contents.items():
+        (root / name).write_text(content)
+
+
+async def test_pattern_without_a_slash_matches_at_any_depth(glob: GlobTool, tmp_path: Path) -> None:
+    """Names are found in all directories, hidden ones included, and come sorted."""
+    make(tmp_path, "b.py", "a/x/c.py", "a/a.py", ".hidden/d.py", "a/a.txt", ".git/e.py")
+
+    assert (await call(glob, pattern="*.py")).content == ".hidden/d.py\na/a.py\na/x/c.py\nb.py"
+
+
+async def test_paths_are_as_other_tools_take_them(glob: GlobTool, tmp_path: Path) -> None:
+    """A search in a directory answers with paths seen from the workspace."""
+    make(tmp_path, "a/b/c.py", "a/d.py")
+
+    assert (await call(glob, pattern="*.py", path="a")).content == "a/b/c.py\na/d.py"
+    assert (await call(glob, pattern="b/", path="a")).content == "a/b/"
+
+
+async def test_no_match_says_what_was_left_out(glob: GlobTool, tmp_path: Path) -> None:
+    """An empty answer names the number of ignored entries, which may be the reason."""
+    make(tmp_path, "build/x.py")
+    (tmp_path / ".gitignore").write_text("build/\n")
+
+    assert (await call(glob, pattern="*.py")).content == "[no files match; 1 ignored by git's rules]"
+    assert (await call(glob, pattern="*.py", path="build")).content == "build/x.py"
+
+
+@pytest.mark.parametrize("pattern", ["", "/etc/*", "../*", "a/../../b", "~/x", "{a,b}" * 8])
+async def test_patterns_that_leave_or_explode_are_refused(glob: GlobTool, pattern: str) -> None:
+    """A pattern stays below its directory and has a bounded number of alternatives."""
+    with pytest.raises(ToolError, match="the pattern"):
+        await prepare(glob, pattern=pattern)
+
+
+async def test_10000_files_are_bounded(glob: GlobTool, tree: TreeTool, tmp_path: Path) -> None:
+    """Ten thousand files give an answer of bounded length that says how many there are."""
+    for directory in range(10):
+        (tmp_path / f"d{directory}").mkdir()
+        for number in range(1000):
+            (tmp_path / f"d{directory}" / f"f{number:04}.txt").touch()
+
+    found = (await call(glob, pattern="**/*.txt")).content.splitlines()
+    shown = (await call(tree)).content.splitlines()
+
+    assert found[0] == "d0/f0000.txt"
+    assert found[GLOB_PATHS:] == [f"[the first {GLOB_PATHS} of 10,000 files]"]
+    assert len(shown) < 420
+    assert "  d9/ (1000 entries)" in shown
+    assert "    … 900 more" in shown
+
+
+async def test_tree_shows_directories_first(tree: TreeTool, tmp_path: Path) -> None:
+    """A tree is indented by depth, counts what lies deeper, and marks links without following them."""
+    make(tmp_path, "z/deep/er/x", "z/deep/er/y", "a.txt", "empty/", "m/n.log", ".git/config")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / "loop").symlink_to(".")
+
+    assert (await call(tree)).content.splitlines() == [
+        "./",
+        "  empty/",
+        "  m/",
+        "  z/",
+        "    deep/",
+        "      er/ (2 entries)",
+        "  .gitignore",
+        "  a.txt",
+        "  loop (link)",
+        "[1 ignored by git's rules]",
+    ]
+
+
+async def test_odd_names_stay_on_their_line(glob: GlobTool, tree: TreeTool, tmp_path: Path) -> None:
+    """A name that is no UTF-8, or holds a line break or an escape sequence, is written out."""
+    for name in (b"caf\xe9.txt", b"a\nb.txt", b"\x1b[31m.txt"):
+        (tmp_path / os.fsdecode(name)).touch()
+
+    names = {"a\\x0ab.txt", "caf\\xe9.txt", "\\x1b[31m.txt"}
+    assert set((await call(glob, pattern="*.txt")).content.splitlines()) == names
+    assert {line.strip() for line in (await call(tree)).content.splitlines()} == {"./", *names}
+
+
+async def test_unreadable_directory_is_counted(glob: GlobTool, tmp_path: Path, locked: Path) -> None:
+    """What may not be read is left out and said."""
+    content = (await call(glob, pattern="*")).content
+
+    assert content == "[no files match; 1 directories could not be read]"
+
+
+async def test_directory_is_asked_for_and_is_one(tree: TreeTool, glob: GlobTool, tmp_path: Path) -> None:
+    """A missing directory and a file are errors of one line."""
+    make(tmp_path, "file")
+
+    with pytest.raises(ToolError, match=r"^nowhere does not exist$"):
+        await prepare(tree, path="nowhere")
+    with pytest.raises(ToolError, match=r"^file is not a directory$"):
+        await prepare(glob, pattern="*", path="file")
+
+
+async def test_link_planted_after_the_check_is_not_walked(tree: TreeTool, tmp_path: Path) -> None:
+    """A directory exchanged for a link is not listed."""
+    make(tmp_path, "d/", "other/x")
+    prepared = await prepare(tree, path="d")
+    (tmp_path / "d").rmdir()
+    (tmp_path / "d").symlink_to("other")
+
+    with pytest.raises(TargetChangedError):
+        await prepared.run(SCOPE)
+
+
+async def test_pipe_as_gitignore_does_not_block(tree: TreeTool, tmp_path: Path) -> None:
+    """Rules that are no regular file, or hold a line that makes no sense, are no obstacle."""
+    make(tmp_path, "a/x.log", "a/y")
+    os.mkfifo(tmp_path / ".gitignore")
+    (tmp_path / "a" / ".gitignore").write_text("[z-a]\n!\n\\\n*.log\n")
+
+    with trio.fail_after(2):
+        content = (await call(tree)).content
+
+    assert content == "./\n  a/\n    .gitignore\n    y\n  .gitignore\n[1 ignored by git's rules]"
+
+
+def walked(start: Path, workspace: Path) -> list[str]:
+    """Return the files of a walk."""
+    return sorted(entry.relative for entry in Walk(start, workspace, lambda: None) if not entry.is_directory)
+
+
+def git_files(root: Path) -> list[str]:
+    """Return the files that git would not ignore."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_SYSTEM": "/dev/null",
+    }
+    subprocess.run(["git", "init", "-q", root], check=True, env=environment)
+    listed = subprocess.run(
+        ["git", "-C", root, "ls-files", "-z", "--others", "--exclude-standard"],
+        check=True,
+        env=environment,
+        capture_output=True,
+    )
+    return sorted(os.fsdecode(name) for name in listed.stdout.split(b"\0") if name)
+
+
+@needs_git
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {".gitignore": "*.log\n!keep.log\n"},
+        {".gitignore": "build/\n!build/keep.log\n"},
+        {".gitignore": "/a\n", "a/.gitignore": "!*\n"},
+        {".gitignore": "*.txt\n", "a/.gitignore": "!x.txt\n", "a/b/.gitignore": "x.txt\n"},
+        {".gitignore": "a/**/x.txt\n**/keep.log\n"},
+        {".gitignore": "a/*\n!a/b\n"},
+        {".gitignore": "# comment\n\\#odd\n\\!odd\ntrailing   \n\r\n*.log\r\n"},
+        {".gitignore": "*\n!*/\n!x.txt\n"},
+        {"a/.gitignore": "/b/\nx.txt\n"},
+        {".git/info/exclude": "*.log\n", ".gitignore": "!keep.log\n"},
+        {".gitignore": "\ufeff*.log\n"},
+        {".gitignore": "a/b/\n", "a/.gitignore": "!b/\n"},
+    ],
+)
+def test_ignored_is_what_git_ignores(tmp_path: Path, rules: dict[str, str]) -> None:
+    """Negation, anchors, nested files, info/exclude and odd lines mean what they mean to git."""
+    make(tmp_path, "x.txt", "keep.log", "other.log", "#odd", "!odd", "trailing", "build/keep.log", "build/x")
+    make(tmp_path, "a/x.txt", "a/keep.log", "a/b/x.txt", "a/b/c/x.txt", "a/b/other.log", "b/x.txt")
+    expected_setup = git_files(tmp_path)
+    for name, text in rules.items():
+        (tmp_path / name).write_text(text)
+
+    assert expected_setup
+    assert walked(tmp_path, tmp_path) == git_files(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with files to be ignored."""
+    root = tmp_path_factory.mktemp("repository")
+    directories = ["", "a/", "b/", "a/a/", "a/b/", "b/a.b/", "a/b/a/"]
+    make(root, *(f"{directory}{name}" for directory in directories for name in ("x", "a.x", "ab", "-", "!b")))
+    return root
+
+
+PIECES = [
+    "a",
+    "b",
+    "x",
+    "*",
+    "**",
+    "?",
+    "/",
+    "/",
+    ".",
+    "[ab]",
+    "[!a]",
+    "[^x-z]",
+    "\\",
+    "-",
+    " ",
+    "!",
+    "[[:alpha:]]",
+    "[",
+]
+RULE = (
+    st.tuples(
+        st.sampled_from(["", "", "!", "#", "/"]), st.lists(st.sampled_from(PIECES), min_size=1, max_size=5)
+    )
+    .map(lambda rule: rule[0] + "".join(rule[1]))
+    # Behind other characters git takes two stars for one or for many, depending on how it got there.
+    .filter(lambda rule: not re.search(r"[^/!]\*\*|\*\*[^/*]|\*\*\*", rule))
+)
+RULES = st.lists(RULE, max_size=4).map("\n".join)
+
+
+@needs_git
+@settings(max_examples=100, deadline=None)
+@given(RULES, RULES)
+def test_any_rules_mean_what_they_mean_to_git(repository: Path, outer: str, inner: str) -> None:
+    """Whatever the lines of two nested files are, the walk leaves out what git leaves out."""
+    (repository / ".gitignore").write_text(outer)
+    (repository / "a" / ".gitignore").write_text(inner)
+
+    assert walked(repository, repository) == git_files(repository)
+
+
+@needs_git
+def test_rules_above_the_start_count(tmp_path: Path) -> None:
+    """A walk from inside a repository obeys the rules from its root on, though the workspace is deeper."""
+    make(tmp_path, "a/b/x.log", "a/b/y.txt", "a/z.log")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    git_files(tmp_path)
+
+    assert walked(tmp_path / "a" / "b", tmp_path / "a" / "b") == ["y.txt"]
+
+
+def test_rules_of_a_workspace_without_git_count(tmp_path: Path) -> None:
+    """Without a repository the rules begin at the workspace."""
+    make(tmp_path, "a/x.log", "a/y.txt")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+
+    assert walked(tmp_path / "a", tmp_path) == ["y.txt"]
+    assert walked(tmp_path / "a", tmp_path / "elsewhere") == ["x.log", "y.txt"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "other"),
+    [
+        ("*.py", ["a.py", "d/a.py", ".py"], ["a.pyc", "a.py/x"]),
+        ("src/*.py", ["src/a.py"], ["src/d/a.py", "x/src/a.py"]),
+        ("src/**/*.py", ["src/a.py", "src/d/e/a.py"], ["a.py"]),
+        ("**/test/**", ["test/x", "a/test/b/c"], ["testing/x"]),
+        ("**", ["a", "a/b/c"], []),
+        ("*.{js,ts{,x}}", ["a.js", "a.ts", "b/a.tsx"], ["a.jsx"]),
+        ("[ab]?.c", ["ax.c", "d/b1.c"], ["c1.c", "a.c"]),
+        ("./a/*", ["a/b"], ["b"]),
+        ("{a}", ["{a}"], ["a"]),
+        ("a[", [], ["a[", "a"]),
+        (r"\*[\]]\[", ["*]["], ["a]["]),
+        ("[!a-c-][[:digit:]]", ["d1"], ["a1", "-1", "dd"]),
+        ("a*b*c", ["abc", "axbxbxc"], ["acb", "ab"]),
+        ("*", ["a", "d/b"], []),
+        ("src/**", ["src/a"], ["src"]),
+        ("**/a/**/b", ["a/b", "x/a/y/a/z/b"], ["a/b/c"]),
+    ],
+)
+def test_glob_patterns(pattern: str, matching: list[str], other: list[str]) -> None:
+    """Each part of the pattern language does what its description says."""
+    glob = Glob(pattern)
+
+    assert [path for path in matching if not glob.matches(path)] == []
+    assert [path for path in other if glob.matches(path)] == []
+
+
+def test_hostile_glob_is_linear() -> None:
+    """A pattern of many stars on a long name ends at once."""
+    glob = Glob("**/" * 30 + "*a" * 40 + "b")
+
+    assert not glob.matches("/".join(["a" * 200] * 50))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sampled_from(["**", "a", "b", "*"]), min_size=2, max_size=6),
+    st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=6),
+)
+def test_stars_of_two_match_like_recursion(parts: list[str], names: list[str]) -> None:
+    """The greedy match agrees with the definition: ``**`` is any number of names, at the end at least one."""
+
+    def defined(parts: list[str], names: list[str]) -> bool:
+        if not parts:
+            return not names
+        if parts == ["**"]:
+            return bool(names)
+        if parts[0] == "**":
+            return any(defined(parts[1:], names[taken:]) for taken in range(len(names) + 1))
+        return bool(names) and parts[0] in {"*", names[0]} and defined(parts[1:], names[1:])
+
+    assert Glob("/".join(parts)).matches("/".join(names)) == defined(parts, names)
