@@ -23,10 +23,10 @@ from odek.text import visible
 __all__ = [
     "NoteEvent",
     "closing_line",
+    "diff_attr",
     "diff_lines",
     "note",
     "one_line",
-    "paint_diff_line",
     "seconds_text",
     "tool_line",
 ]
@@ -163,19 +163,19 @@ def diff_lines(diff: str, style: Style, columns: int) -> list[str]:
     shown = lines if len(lines) <= _DIFF_LINES + 1 else lines[:_DIFF_LINES]
     ellipsis = style.glyph("ellipsis")
     out = [
-        "  " + paint_diff_line(clip_columns(visible(line), columns - 2, ellipsis), style) for line in shown
+        "  " + style.paint(clip_columns(visible(line), columns - 2, ellipsis), diff_attr(line))
+        for line in shown
     ]
     if len(shown) < len(lines):
         out.append(style.paint(f"  {ellipsis} {len(lines) - len(shown):,} more lines", Attr.DIM))
     return out
 
 
-def paint_diff_line(line: str, style: Style) -> str:
-    """Return a line of a unified diff in the colour of its kind."""
-    if line.startswith(("+++", "---")):
-        return style.paint(line, Attr.BOLD)
-    by_sign = {"+": Attr.GREEN, "-": Attr.RED, "@": Attr.CYAN}
-    return style.paint(line, by_sign.get(line[:1], Attr.NONE))
+def diff_attr(line: str) -> Attr:
+    """Return how a line of a unified diff is shown, by its first characters."""
+    if line.startswith(("+++ ", "--- ")):
+        return Attr.BOLD
+    return {"+": Attr.GREEN, "-": Attr.RED, "@": Attr.CYAN}.get(line[:1], Attr.NONE)
 
 
 def _plan_line(state: str, title: str, style: Style, columns: int) -> str:

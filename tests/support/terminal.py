@@ -10,6 +10,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TextIO
 
+import trio
+
 __all__ = ["Terminal", "open_terminal"]
 
 
@@ -42,6 +44,15 @@ class Terminal:
                     raise
                 break
         return b"".join(pieces).decode().replace("\r\n", "\n")
+
+    async def wait_for(self, text: str) -> str:
+        """Wait until ``text`` has been written and return all since the last call."""
+        seen = ""
+        with trio.fail_after(10):
+            while text not in seen:
+                await trio.lowlevel.wait_readable(self._master)
+                seen += self.read()
+        return seen
 
     def type(self, keys: str) -> None:
         """Press keys."""
