@@ -13,6 +13,7 @@ A request beyond the script is answered 400, which no client tries again, unless
 
 import itertools
 import socket
+import ssl
 import struct
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -46,6 +47,8 @@ __all__ = [
     "usage_chunk",
 ]
 
+Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+
 DONE = b"data: [DONE]\n\n"
 _HEAD_LIMIT_BYTES = 64 * 1024  # no client of ours sends more head than a few hundred bytes
 _STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
@@ -68,7 +71,7 @@ class RecordedRequest(msgspec.Struct, frozen=True):
 class Exchange:
     """One request and the means to answer it, down to single bytes."""
 
-    def __init__(self, stream: trio.SocketStream, request: RecordedRequest) -> None:
+    def __init__(self, stream: Stream, request: RecordedRequest) -> None:
         self.stream = stream
         self.request = request
         self.keep_alive = True
@@ -92,8 +95,9 @@ class Exchange:
 
     async def reset(self) -> None:
         """Cut the connection hard: the peer sees a reset, not an end."""
-        self.stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        await self.stream.aclose()
+        plain = self.stream.transport_stream if isinstance(self.stream, trio.SSLStream) else self.stream
+        plain.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await plain.aclose()
 
     async def wait_disconnect(self) -> None:
         """Return when the client has gone."""
@@ -111,8 +115,9 @@ Answer = Callable[[Exchange], Awaitable[None]]
 class ModelServer:
     """The running server: where it is, what it was asked, who is connected."""
 
-    def __init__(self, port: int, script: Iterable[Answer], default: Answer | None) -> None:
+    def __init__(self, port: int, script: Iterable[Answer], default: Answer | None, scheme: str) -> None:
         self.port = port
+        self.scheme = scheme
         self.requests: list[RecordedRequest] = []
         self.open_connections = 0
         self.connections = 0
@@ -122,8 +127,8 @@ class ModelServer:
 
     @property
     def origin(self) -> str:
-        """``http://127.0.0.1:PORT``."""
-        return f"http://127.0.0.1:{self.port}"
+        """``http://127.0.0.1:PORT``, or https."""
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
     @property
     def base_url(self) -> str:
@@ -160,7 +165,7 @@ class ModelServer:
             return self._script.popleft()
         return self._default or error_answer(400, "the test's script holds no further answer")
 
-    async def serve(self, stream: trio.SocketStream) -> None:
+    async def serve(self, stream: Stream) -> None:
         """Answer the requests of one connection until either side ends it."""
         self.open_connections += 1
         self.connections += 1
@@ -183,20 +188,26 @@ class ModelServer:
 
 @asynccontextmanager
 async def open_model_server(
-    script: Iterable[Answer] = (), *, default: Answer | None = None, port: int = 0
+    script: Iterable[Answer] = (),
+    *,
+    default: Answer | None = None,
+    port: int = 0,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncGenerator[ModelServer]:
-    """Serve ``script`` on a loopback port until the block is left."""
+    """Serve ``script`` on a loopback port until the block is left; with ``tls`` by https."""
     async with trio.open_nursery() as nursery:
         (listener,) = await trio.open_tcp_listeners(port, host="127.0.0.1")
-        server = ModelServer(listener.socket.getsockname()[1], script, default)
-        await nursery.start(trio.serve_listeners, server.serve, [listener])
+        found = listener.socket.getsockname()[1]
+        server = ModelServer(found, script, default, "http" if tls is None else "https")
+        listeners = [listener if tls is None else trio.SSLListener(listener, tls)]
+        await nursery.start(trio.serve_listeners, server.serve, listeners)
         try:
             yield server
         finally:
             nursery.cancel_scope.cancel()
 
 
-async def _read_request(stream: trio.SocketStream, pending: bytearray) -> RecordedRequest | None:
+async def _read_request(stream: Stream, pending: bytearray) -> RecordedRequest | None:
     """Return the next request of a connection, or None at its end."""
     while (end := pending.find(b"\r\n\r\n")) < 0:
         if len(pending) > _HEAD_LIMIT_BYTES or not (data := await stream.receive_some()):

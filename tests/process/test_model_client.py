@@ -1,0 +1,421 @@
+"""The client of a chat-completions endpoint, against a real server on the loopback."""
+
+import random
+import zlib
+from typing import Any
+
+import pytest
+import trio
+
+from odek.config.settings import LlmSettings, PriceSettings
+from odek.errors import ContextOverflowError, ModelError, ModelRejectedError, ModelUnavailableError
+from odek.llm.client import ChatModel, open_client
+from odek.llm.endpoint import Endpoint
+from odek.llm.model import ModelEvent, Retrying, TextPiece
+from tests.support.endpoints import QUESTION, SOON, open_scripted_endpoint
+from tests.support.model_server import (
+    DONE,
+    Answer,
+    Exchange,
+    by_request,
+    call_delta,
+    chunk,
+    cut,
+    drip,
+    error_answer,
+    event,
+    event_stream,
+    json_answer,
+    open_model_server,
+    raw_bytes,
+    stall,
+    status,
+    text_answer,
+    tool_call_answer,
+)
+
+
+def ignore(_: ModelEvent) -> None:
+    """Take an event and do nothing."""
+
+
+async def text_of(model: ChatModel) -> str:
+    """Ask the usual question and return the text of the answer."""
+    return (await model.complete(QUESTION, ignore)).message.content
+
+
+async def failure_of(model: ChatModel, events: list[ModelEvent] | None = None) -> ModelError:
+    """Ask the usual question and return the error."""
+    with pytest.raises(ModelError) as caught, trio.fail_after(10):
+        await model.complete(QUESTION, ignore if events is None else events.append)
+    return caught.value
+
+
+async def test_one_connection_serves_a_conversation() -> None:
+    """Requests of a session use the same connection, and carry the key."""
+    async with open_scripted_endpoint([tool_call_answer([("tree", "")]), text_answer("done")]) as (
+        model,
+        server,
+    ):
+        first = await model.complete(QUESTION, ignore)
+        assert first.message.tool_calls[0].arguments == "{}"
+        assert await text_of(model) == "done"
+        assert server.connections == 1
+    headers = server.requests[0].headers
+    assert headers["authorization"] == "Bearer sk-test-0123456789"
+    assert headers["user-agent"].startswith("odek/")
+    assert server.requests[0].path == "/v1/chat/completions"
+    assert server.open_connections == 0
+
+
+async def test_no_key_sends_none() -> None:
+    """A local server is asked without authorization."""
+    async with open_scripted_endpoint([text_answer("x")], api_key="") as (model, server):
+        await text_of(model)
+    assert "authorization" not in server.requests[0].headers
+
+
+async def test_requests_run_side_by_side() -> None:
+    """One client answers any number at once."""
+    async with open_scripted_endpoint([text_answer("x")] * 8) as (model, _), trio.open_nursery() as nursery:
+        for _ in range(8):
+            nursery.start_soon(text_of, model)
+
+
+async def test_the_cost_comes_from_the_prices() -> None:
+    """An answer that reports no cost is priced."""
+    async with open_model_server([text_answer("x", usage=(1_000_000, 500_000))]) as server:
+        price = PriceSettings(input=1.0, output=4.0)
+        endpoint = Endpoint(base_url=server.base_url, model="m", price=price)
+        async with open_client(endpoint) as model:
+            assert (await model.complete(QUESTION, ignore)).usage.cost_usd == pytest.approx(3.0)
+
+
+async def test_limits_of_the_answer_come_from_the_settings() -> None:
+    """A request that sets none takes the settings'."""
+    async with open_scripted_endpoint([text_answer("x")], max_tokens=50, temperature=0.5) as (model, server):
+        await text_of(model)
+    body = server.requests[0].json
+    assert (body["max_tokens"], body["temperature"]) == (50, 0.5)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        error_answer(429, "slow down", headers=SOON),
+        error_answer(503, "overloaded", headers=SOON),
+        error_answer(529, "overloaded", headers=SOON),
+        cut(),
+        cut(b": keep-alive\n\n", chunk({"role": "assistant", "content": ""})),
+        raw_bytes(b""),
+        raw_bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\ndata: "),
+        raw_bytes(b"nonsense\r\n\r\n"),
+        status(200, {}, b""),
+        event_stream(),
+        event_stream(event({"error": {"message": "overloaded", "code": 503}})),
+        json_answer({"error": {"message": "overloaded", "type": "server_error"}}),
+    ],
+    ids=[
+        "429",
+        "503",
+        "529",
+        "reset",
+        "reset before content",
+        "closed",
+        "short body",
+        "no HTTP",
+        "empty 200",
+        "only DONE",
+        "error in the stream",
+        "error as JSON",
+    ],
+)
+async def test_a_fault_before_any_content_is_tried_again(fault: Answer) -> None:
+    """The second try answers, and the person hears of the first."""
+    events: list[ModelEvent] = []
+    async with open_scripted_endpoint([fault, text_answer("well")]) as (model, server):
+        response = await model.complete(QUESTION, events.append)
+    assert response.message.content == "well"
+    assert len(server.requests) == 2
+    assert isinstance(events[0], Retrying)
+    assert events[0].attempt == 1
+    assert events[0].reason
+    assert events[1:] == [TextPiece("well")]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"content": "Hello"},
+        {"reasoning_content": "hm"},
+        {"tool_calls": [call_delta(0, "shell", '{"comm', "a")]},
+    ],
+    ids=["text", "reasoning", "tool call"],
+)
+@pytest.mark.parametrize("end", ["reset", "close", "error"])
+async def test_after_the_first_content_nothing_is_tried_again(content: dict[str, Any], end: str) -> None:
+    """An answer that broke off is an error with what had arrived; it is not asked for twice."""
+    answers = {
+        "reset": cut(chunk(content)),
+        "close": event_stream(chunk(content), done=False),
+        "error": event_stream(chunk(content), event({"error": {"message": "overloaded", "code": 503}})),
+    }
+    async with open_scripted_endpoint([answers[end], text_answer("never")]) as (model, server):
+        error = await failure_of(model)
+        assert isinstance(error, ModelUnavailableError)
+        assert error.partial == content.get("content", "")
+    assert len(server.requests) == 1
+
+
+async def test_retries_end() -> None:
+    """After the last try the error says what happened and how often."""
+    async with open_scripted_endpoint([error_answer(500, "boom", headers=SOON)] * 3, max_retries=2) as (
+        model,
+        server,
+    ):
+        error = await failure_of(model)
+    assert isinstance(error, ModelUnavailableError)
+    assert str(error) == f"127.0.0.1:{server.port} answered 500: boom (tried 3 times)"
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 422])
+async def test_a_refusal_is_asked_once(code: int) -> None:
+    """The message carries the provider's words, without the key."""
+    refusal = error_answer(code, "no use with sk-test-0123456789")
+    async with open_scripted_endpoint([refusal]) as (model, server):
+        error = await failure_of(model)
+    assert isinstance(error, ModelRejectedError)
+    assert "no use with ***" in str(error)
+    assert len(server.requests) == 1
+
+
+async def test_an_overflow_has_its_own_error() -> None:
+    """The loop can tell that a shorter request may do."""
+    async with open_scripted_endpoint(
+        [error_answer(400, "too long", error_code="context_length_exceeded")]
+    ) as (model, _):
+        assert isinstance(await failure_of(model), ContextOverflowError)
+
+
+async def test_a_long_retry_after_is_not_waited_for() -> None:
+    """The error says when to come back."""
+    async with open_scripted_endpoint([status(429, {"Retry-After": "3600"}, "slow down")]) as (model, _):
+        error = await failure_of(model)
+    assert isinstance(error, ModelUnavailableError)
+    assert "slow down; it asks to wait, try again after " in str(error)
+
+
+async def test_a_wait_beyond_the_limit_of_the_request_is_not_begun() -> None:
+    """Nobody waits for a try that could not be made any more."""
+    slow = status(429, {"Retry-After": "30"}, "slow down")
+    async with open_scripted_endpoint([slow], request_timeout_seconds=20) as (model, _):
+        assert "slow down" in str(await failure_of(model))
+
+
+async def test_a_server_without_stream_options_is_asked_without() -> None:
+    """The refusal costs one request of the first answer, and none of the next."""
+    refusal = error_answer(400, "Unrecognized request argument supplied: stream_options")
+    async with open_scripted_endpoint([refusal, text_answer("a"), text_answer("b")]) as (model, server):
+        assert [await text_of(model), await text_of(model)] == ["a", "b"]
+    assert ["stream_options" in request.json for request in server.requests] == [True, False, False]
+
+
+async def test_silence_has_a_limit() -> None:
+    """No headers: tried again. Silence inside an answer: over, with what came."""
+    async with open_scripted_endpoint([stall(head=False), text_answer("well")], idle_timeout_seconds=0.3) as (
+        model,
+        _,
+    ):
+        assert await text_of(model) == "well"
+    async with open_scripted_endpoint([stall(chunk({"content": "Hel"}))], idle_timeout_seconds=0.3) as (
+        model,
+        _,
+    ):
+        error = await failure_of(model)
+    assert error.partial == "Hel"
+    assert "silent for 0.3 s" in str(error)
+
+
+@pytest.mark.parametrize(
+    "data", [b": keep-alive\n\n" * 1000, chunk({"content": "x"}) * 1000], ids=["comments", "text"]
+)
+async def test_a_drip_is_ended_by_the_whole_limit(data: bytes) -> None:
+    """Bytes that keep coming do not keep a request alive for ever."""
+    async with open_scripted_endpoint([drip(data, 0.01)], request_timeout_seconds=0.5) as (model, server):
+        started = trio.current_time()
+        assert isinstance(await failure_of(model), ModelUnavailableError)
+        assert trio.current_time() - started < 1.5
+        with trio.fail_after(2):
+            await server.wait_open_connections(0)
+
+
+async def test_an_answer_is_over_when_it_says_so() -> None:
+    """After [DONE], or a finish reason and some grace, an open connection is not waited for."""
+    whole = (chunk({"content": "x"}), chunk(finish_reason="stop"))
+    async with open_scripted_endpoint([stall(*whole, DONE)]) as (model, _):
+        with trio.fail_after(2):
+            assert await text_of(model) == "x"
+
+
+async def test_a_cut_after_the_finish_is_no_fault() -> None:
+    """A whole answer stays whole however the connection ends."""
+    async with open_scripted_endpoint([cut(chunk({"content": "x"}), chunk(finish_reason="stop"))]) as (
+        model,
+        _,
+    ):
+        assert await text_of(model) == "x"
+
+
+async def test_a_cancelled_request_closes_its_connection() -> None:
+    """The server sees at once that nobody listens any more; the client goes on."""
+    async with open_scripted_endpoint([stall(chunk({"content": "Hel"})), text_answer("next")]) as (
+        model,
+        server,
+    ):
+        with trio.fail_after(5), trio.CancelScope() as turn:
+            await model.complete(QUESTION, lambda _: turn.cancel())
+        assert turn.cancelled_caught
+        with trio.fail_after(2):
+            await server.wait_open_connections(0)
+        assert await text_of(model) == "next"
+
+
+async def test_a_body_that_never_ends_is_given_up() -> None:
+    """Neither one endless line nor endless events are taken beyond the bound."""
+
+    def flood(part: bytes) -> Answer:
+        async def answer(exchange: Exchange) -> None:
+            exchange.keep_alive = False
+            await exchange.start_stream()
+            while True:
+                await exchange.send_part(part)
+
+        return answer
+
+    block = b"x" * 1024 * 1024
+    for part in (block, b": " + block + b"\n\n"):
+        async with open_scripted_endpoint([flood(part)]) as (model, _):
+            error = await failure_of(model)
+            assert isinstance(error, ModelRejectedError)
+            assert "bytes" in str(error)
+
+
+async def test_a_compressed_bomb_is_given_up() -> None:
+    """What unpacks beyond the bound is refused, and other compressions are not unpacked at all."""
+    packer = zlib.compressobj(wbits=31)
+    bomb = packer.compress(bytes(100 * 1024 * 1024)) + packer.flush()
+    async with open_scripted_endpoint([status(200, {"Content-Encoding": "gzip"}, bomb)]) as (model, _):
+        assert "bytes" in str(await failure_of(model))
+    async with open_scripted_endpoint([status(200, {"Content-Encoding": "gzip, gzip"}, bomb)]) as (model, _):
+        assert "compressed by 'gzip, gzip'" in str(await failure_of(model))
+
+
+async def test_a_compressed_answer_is_read() -> None:
+    """A proxy that compresses unasked does no harm."""
+    packer = zlib.compressobj(wbits=31)
+    body = packer.compress(chunk({"content": "x"}) + DONE) + packer.flush()
+    async with open_scripted_endpoint([status(200, {"Content-Encoding": "gzip"}, body)]) as (model, _):
+        assert await text_of(model) == "x"
+
+
+async def test_a_page_in_place_of_an_answer() -> None:
+    """A login page with status 200 says what is wrong with the address."""
+    page = status(200, {"Content-Type": "text/html"}, "<html><title>Sign in</title></html>")
+    async with open_scripted_endpoint([page]) as (model, server):
+        error = await failure_of(model)
+    assert isinstance(error, ModelRejectedError)
+    assert '"Sign in"' in str(error)
+    assert f"{server.base_url}/chat/completions" in str(error)
+
+
+@pytest.mark.parametrize("code", [301, 302, 307, 308])
+async def test_a_redirect_within_the_origin_is_followed(code: int) -> None:
+    """The request goes there as it is: method, body and key."""
+    async with open_scripted_endpoint([status(code, {"Location": "/v2/chat"}), text_answer("x")]) as (
+        model,
+        server,
+    ):
+        assert await text_of(model) == "x"
+    first, second = server.requests
+    assert (second.method, second.path, second.body) == ("POST", "/v2/chat", first.body)
+    assert second.headers["authorization"] == first.headers["authorization"]
+
+
+async def test_a_redirect_elsewhere_is_refused() -> None:
+    """The key and the conversation do not go to another host or port."""
+    async with open_model_server([text_answer("x")]) as other:
+        away = status(307, {"Location": f"{other.base_url}/chat/completions"})
+        async with open_scripted_endpoint([away]) as (model, _):
+            error = await failure_of(model)
+        assert other.requests == []
+    assert isinstance(error, ModelRejectedError)
+    assert f"redirects to {other.base_url}/chat/completions" in str(error)
+
+
+async def test_redirects_in_a_circle_end() -> None:
+    """A loop is told, not followed."""
+    async with open_scripted_endpoint([status(307, {"Location": "/v1/chat/completions"})] * 9) as (model, _):
+        assert "in a circle" in str(await failure_of(model))
+
+
+async def test_nobody_there() -> None:
+    """A refused connection and an unknown host say so in words."""
+    async with open_model_server() as server:
+        gone = server.base_url
+    settings = LlmSettings(max_retries=0)
+    async with open_client(Endpoint(base_url=gone, model="m", settings=settings)) as model:
+        assert "Connection refused" in str(await failure_of(model))
+    endpoint = Endpoint(base_url="http://no-such-host.invalid/v1", model="m", settings=settings)
+    async with open_client(endpoint) as model:
+        error = await failure_of(model)
+    assert isinstance(error, ModelUnavailableError)
+    assert str(error).startswith("cannot reach no-such-host.invalid: ")
+
+
+async def test_a_proxy_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HTTP_PROXY is used, NO_PROXY is respected."""
+    async with open_model_server([text_answer("by proxy")]) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.origin)
+        monkeypatch.setenv("no_proxy", "direct.invalid,127.0.0.1")
+        endpoint = Endpoint(base_url="http://model.invalid/v1", model="m")
+        async with open_client(endpoint) as model:
+            assert await text_of(model) == "by proxy"
+        assert proxy.requests[0].path == "http://model.invalid/v1/chat/completions"
+        async with open_scripted_endpoint([text_answer("direct")]) as (model, _):
+            assert await text_of(model) == "direct"
+
+
+async def test_random_cancels_leave_nothing_behind() -> None:
+    """Twenty tasks are cancelled at random moments for two seconds; then the client still answers."""
+    chance = random.Random(20)
+
+    def any_answer(_: object) -> Answer:
+        slow = drip(chunk({"content": "x"}) * 20, 0.001)
+        return chance.choice([text_answer("a b c d"), slow, stall(), stall(chunk({"content": "x"}))])
+
+    asked = cancelled = 0
+
+    async def ask_and_cancel(model: ChatModel) -> None:
+        nonlocal asked, cancelled
+        with trio.move_on_after(2):
+            while True:
+                with trio.move_on_after(chance.expovariate(1 / 0.02)) as turn:
+                    await model.complete(QUESTION, ignore)
+                asked += 1
+                cancelled += turn.cancelled_caught
+
+    async with open_model_server(default=by_request(any_answer)) as server:
+        async with open_client(Endpoint(base_url=server.base_url, model="m")) as model:
+            async with trio.open_nursery() as nursery:
+                for _ in range(20):
+                    nursery.start_soon(ask_and_cancel, model)
+            server.extend([text_answer("still here")] * 30)
+            with trio.fail_after(5):
+                async with trio.open_nursery() as nursery:
+                    for _ in range(30):
+                        nursery.start_soon(text_of, model)
+        with trio.fail_after(5):
+            await server.wait_open_connections(0)
+    assert cancelled > 100
+    assert asked > cancelled

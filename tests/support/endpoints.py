@@ -1,0 +1,38 @@
+"""Clients of the loopback model server, with limits fit for tests."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from odek.config.settings import LlmSettings
+from odek.llm.client import ChatModel, open_client
+from odek.llm.endpoint import Endpoint
+from odek.llm.model import ModelRequest, ToolSpec
+from odek.messages import UserMessage
+from tests.support.model_server import Answer, ModelServer, open_model_server
+
+__all__ = ["QUESTION", "SOON", "open_scripted_endpoint"]
+
+QUESTION = ModelRequest(
+    (UserMessage("list the files"),),
+    tools=(
+        ToolSpec("shell", "Run a command.", {"type": "object"}),
+        ToolSpec("tree", "Show.", {"type": "object"}),
+    ),
+)
+
+SOON = {"retry-after-ms": "1"}
+"""Headers of an error that asks to be tried again at once, so that a test need not wait."""
+
+
+@asynccontextmanager
+async def open_scripted_endpoint(
+    script: list[Answer], *, api_key: str = "sk-test-0123456789", **settings: Any
+) -> AsyncGenerator[tuple[ChatModel, ModelServer]]:
+    """Yield a client and the server that it asks; ``settings`` are those of ``LlmSettings``."""
+    async with open_model_server(script) as server:
+        endpoint = Endpoint(
+            base_url=server.base_url, model="test-model", api_key=api_key, settings=LlmSettings(**settings)
+        )
+        async with open_client(endpoint) as model:
+            yield model, server
