@@ -36,9 +36,9 @@ examples:
 
 def run(arguments: argparse.Namespace) -> int:
     """Carry out the action."""
-    from odek.config.files import find_home
+    from odek.home import home_directory
 
-    home = find_home(os.environ)
+    home = home_directory(os.environ)
     match arguments.action:
         case "show":
             _show(home, as_json=arguments.json)

@@ -22,13 +22,14 @@ The file explains every key and sets none. A file that exists is never overwritt
 def run(arguments: argparse.Namespace) -> int:
     """Write the file and say where it is."""
     from odek.config.describe import template
-    from odek.config.files import find_home, shown_path
+    from odek.config.files import shown_path
+    from odek.home import home_directory
 
     project = not arguments.for_all_projects
     if project:
         path, name = Path("odek.json"), "./odek.json"
     else:
-        path = find_home(os.environ) / "config.json"
+        path = home_directory(os.environ) / "config.json"
         name = shown_path(path, os.environ)
         _make_private_directory(path.parent, shown_path(path.parent, os.environ))
     _create(path, name, template(project=project), mode=0o666 if project else 0o600)

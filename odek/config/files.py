@@ -9,23 +9,9 @@ from typing import Any
 from odek.config.layers import Resolved, Sources, SourceText, resolve
 from odek.errors import ConfigError
 
-__all__ = ["find_home", "load", "shown_path"]
+__all__ = ["load", "shown_path"]
 
 _LIMIT_BYTES = 1 << 20  # a configuration is a few KiB; more is some other file
-
-
-def find_home(environ: Mapping[str, str]) -> Path:
-    """Return the directory of everything that odek keeps: ``ODEK_HOME``, or ``~/.odek``.
-
-    Raises:
-        ConfigError: neither variable is set, and the user has no home directory.
-    """
-    try:
-        if chosen := environ.get("ODEK_HOME"):
-            return Path(chosen).expanduser().absolute()
-        return Path(environ.get("HOME") or Path.home()) / ".odek"
-    except RuntimeError:  # a user id without an entry, as in many containers
-        raise ConfigError("no home directory is known; set HOME or ODEK_HOME") from None
 
 
 def load(home: Path, workspace: Path, environ: Mapping[str, str], flags: Mapping[str, Any]) -> Resolved:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from odek.config.files import find_home, load
+from odek.config.files import load
 from odek.errors import ConfigError
+from odek.home import home_directory
 
 
 @pytest.fixture
@@ -150,7 +151,7 @@ def test_what_is_not_utf8_is_refused(home: Path, workspace: Path) -> None:
 
 def test_the_home_directory_can_be_moved() -> None:
     """``ODEK_HOME`` comes before ``~/.odek``, and is made absolute."""
-    assert find_home({"HOME": "/u"}) == Path("/u/.odek")
-    assert find_home({"HOME": "/u", "ODEK_HOME": ""}) == Path("/u/.odek")
-    assert find_home({"HOME": "/u", "ODEK_HOME": "/x/y"}) == Path("/x/y")
-    assert find_home({"HOME": "/u", "ODEK_HOME": "rel"}) == Path.cwd() / "rel"
+    assert home_directory({"HOME": "/u"}) == Path("/u/.odek")
+    assert home_directory({"HOME": "/u", "ODEK_HOME": ""}) == Path("/u/.odek")
+    assert home_directory({"HOME": "/u", "ODEK_HOME": "/x/y"}) == Path("/x/y")
+    assert home_directory({"HOME": "/u", "ODEK_HOME": "rel"}) == Path.cwd() / "rel"
