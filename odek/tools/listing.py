@@ -177,7 +177,7 @@ class _Branch:
 def _tree(target: Target, depth: int, workspace: Path) -> str:
     confirm(target)
     walk = Walk(target.resolved, workspace, trio.from_thread.check_cancelled)
-    top = _Branch(Entry(str(target.resolved), "", is_directory=True, is_link=False), 0, walk.rules)
+    top = _Branch(Entry(str(target.resolved), "", is_directory=True), 0, walk.rules)
     waiting = deque([top])  # breadth first: the room goes to what is near the top
     room = TREE_ENTRIES
     while waiting:

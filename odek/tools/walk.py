@@ -18,13 +18,14 @@ WALKED_ENTRIES = 200_000
 class Entry(msgspec.Struct, frozen=True):
     """A file or directory. ``relative`` is seen from the start of the walk, with slashes.
 
-    A link is a file here, whatever it leads to.
+    A link is a link here, whatever it leads to.
     """
 
     path: str
     relative: str
     is_directory: bool
-    is_link: bool
+    is_link: bool = False
+    is_regular: bool = False
 
     @property
     def shown(self) -> str:
@@ -54,7 +55,7 @@ class Walk:
         while waiting and not self.incomplete:
             directory, prefix, rules = waiting.pop()
             if prefix:
-                yield Entry(directory, prefix[:-1], is_directory=True, is_link=False)
+                yield Entry(directory, prefix[:-1], is_directory=True)
                 rules = rules.with_file(Path(directory), Path(directory, ".gitignore"))
             entries = self.children(directory, prefix, rules)
             yield from (entry for entry in entries if not entry.is_directory)
@@ -81,7 +82,8 @@ class Walk:
                         self.ignored += 1
                     else:
                         relative = f"{prefix}{item.name}"
-                        entries.append(Entry(item.path, relative, is_directory, item.is_symlink()))
+                        regular = item.is_file(follow_symlinks=False)
+                        entries.append(Entry(item.path, relative, is_directory, item.is_symlink(), regular))
         except OSError:
             self.unreadable += 1
         return sorted(entries, key=lambda entry: entry.relative)
