@@ -157,6 +157,7 @@ class _Response:
         # the generators below. Its deadline is that of connecting, then of the farewell.
         self._scope = trio.CancelScope()
         self._sent = False
+        self._connecting: trio.abc.AsyncResource | None = None
 
     async def receive(self, http: httpx2.AsyncClient, url: httpx2.URL, body: bytes) -> None:
         """Send the request and take the whole response."""
@@ -164,20 +165,27 @@ class _Response:
         try:
             with self._scope:
                 self._scope.deadline = trio.current_time() + limit
-                async with http.stream(
-                    "POST", url, content=body, extensions={"trace": self._trace}
-                ) as response:
-                    await self._take(response)
+                try:
+                    await self._exchange(http, url, body)
+                finally:
+                    if self._connecting is not None:  # the library forgets it when cancelled inside TLS
+                        await self._connecting.aclose()
         except httpx2.RequestError as error:
             self.broken = _fault_of_error(error, self._endpoint)
         if self._scope.cancelled_caught and not self._sent:
             self.broken = Fault(f"cannot reach {self._endpoint.host}: no connection within {limit:g} s")
 
+    async def _exchange(self, http: httpx2.AsyncClient, url: httpx2.URL, body: bytes) -> None:
+        async with http.stream("POST", url, content=body, extensions={"trace": self._trace}) as response:
+            await self._take(response)
+
     async def _trace(self, event: str, details: dict[str, Any]) -> None:
-        """Stop the clock of connecting when the request itself goes out, which follows TLS and proxy."""
-        request = details.get("request")
-        if event.endswith(".send_request_headers.started") and getattr(request, "method", b"") == b"POST":
+        """Follow the connection from its first byte to the request itself, behind TLS and any proxy."""
+        if event == "connection.connect_tcp.complete":
+            self._connecting = details["return_value"]
+        elif event.endswith(".send_request_headers.started") and details["request"].method == b"POST":
             self._sent = True
+            self._connecting = None
             self._scope.deadline = math.inf
 
     async def _take(self, response: httpx2.Response) -> None:
