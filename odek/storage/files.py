@@ -106,7 +106,8 @@ def replace_file(path: Path, data: bytes, *, mode: int = PRIVATE_FILE, durable: 
         StoreError: the old file is still there, unchanged, and nothing is left over.
             Only after a failed sync of the directory the new one may be there already.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}.tmp")
+    # The start of the name: the whole of a long one would leave no room for the rest.
+    temporary = path.with_name(f".{path.name[:50]}.{os.getpid()}-{secrets.token_hex(8)}.tmp")
     try:
         with open_directory(path.parent) as directory:
             try:
