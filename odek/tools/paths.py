@@ -1,5 +1,6 @@
 """How a path that a model wrote becomes a file on this machine, and back into text."""
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from odek.errors import TargetChangedError, ToolError
+from odek.storage.files import describe
 from odek.text import clip_line
 
 __all__ = ["Target", "confirm", "locate", "os_error", "shown_name"]
@@ -73,8 +75,8 @@ def confirm(target: Target) -> None:
 
 def os_error(error: OSError, shown: str) -> ToolError:
     """Return ``error`` as a sentence about ``shown``."""
-    reason = error.strerror or type(error).__name__
-    return ToolError(f"{shown}: {reason[:1].lower()}{reason[1:]}")
+    circular = error.errno == errno.ELOOP  # links are resolved before anything is opened
+    return ToolError(f"{shown}: {'its symbolic links lead in a circle' if circular else describe(error)}")
 
 
 def shown_name(name: str) -> str:

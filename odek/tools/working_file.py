@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from odek.errors import TargetChangedError, ToolError
+from odek.errors import StoreError, TargetChangedError, ToolError
+from odek.storage.files import describe, replace_file
 from odek.tools.paths import Target, confirm, locate, os_error
 from odek.tools.regular import kind_of, open_regular
 
@@ -60,7 +61,7 @@ def replace(snapshot: Snapshot, data: bytes) -> None:
         if snapshot.data is None:
             _create(target, data)
         else:
-            _replace(target.resolved, data, target.resolved.lstat())
+            _replace(target, data, target.resolved.lstat())
     except OSError as error:
         raise os_error(error, target.shown) from None
 
@@ -119,24 +120,20 @@ def _create(target: Target, data: bytes) -> None:
     try:
         status = os.fstat(descriptor)
         os.close(descriptor)
-        _replace(path, data, status)
+        _replace(target, data, status)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
 
 
-def _replace(path: Path, data: bytes, status: os.stat_result) -> None:
-    """Replace ``path``, whose ``status`` is given, keeping mode and, if permitted, owner."""
-    mode = stat.S_IMODE(status.st_mode)
-    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
+def _replace(target: Target, data: bytes, status: os.stat_result) -> None:
+    """Replace a file, whose ``status`` is given, keeping mode and, if permitted, owner."""
+    path = target.resolved
     try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            os.fchmod(file.fileno(), mode)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        replace_file(path, data, mode=stat.S_IMODE(status.st_mode))
+    except StoreError as error:
+        reason = describe(error.__cause__) if isinstance(error.__cause__, OSError) else str(error)
+        raise ToolError(f"{target.shown} was not written: {reason}") from None
     now = path.lstat()
     if (now.st_uid, now.st_gid) != (status.st_uid, status.st_gid):
         with suppress(OSError):  # only the superuser may give files away

@@ -168,8 +168,8 @@ async def test_what_is_no_file_is_refused(tool: WriteFileTool, tmp_path: Path) -
             ("pipe", "pipe is a named pipe"),
             ("/dev/null", "/dev/null is a device"),
             ("folder", "folder is a directory"),
-            ("file/x", "file/x: not a directory"),
-            ("file/x/y", "not a directory"),
+            ("file/x", "file/x: a part of the path is no directory"),
+            ("file/x/y", "no directory"),
         ):
             with pytest.raises(ToolError, match=message):
                 await prepare(tool, path=path, content="x")
