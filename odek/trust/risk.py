@@ -27,11 +27,16 @@ class Risk(IntEnum):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One part of a call: its text, its class, and why."""
+    """One part of a call: its text, its class, and why.
+
+    ``reads_outside`` says that it brings in content from outside the workspace, or from a
+    place that is not known before it runs.
+    """
 
     text: str
     risk: Risk
     reason: str
+    reads_outside: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True):

@@ -1,0 +1,207 @@
+"""Checks of the shell's builtins, of wrappers and of interpreters.
+
+Each takes one ``Call`` and yields parts of its verdict; ``checks.py`` says when.
+"""
+
+import re
+from collections.abc import Iterator
+
+from odek.trust import paths
+from odek.trust.paths import UNRESOLVED
+from odek.trust.risk import Part, Risk
+from odek.trust.shell.call import Call, shell_text
+from odek.trust.shell.variables import holds_secret, judge_assignment
+from odek.trust.shell.words import Word
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][\w.%]*)\+?=(.*)", re.DOTALL)
+_HOST_RIGHTS = (
+    "--privileged", "--pid=host", "--network=host", "--net=host", "--ipc=host", "--userns=host", "--cap-add",
+    "--device", "--security-opt", "--volumes-from",
+)  # fmt: skip
+_HIDDEN_CODE = re.compile(r"\[.*(\$\(|`)", re.DOTALL)
+
+
+def assignment(call: Call, word: Word) -> Iterator[Part]:
+    """Judge ``NAME=VALUE`` given to a wrapper."""
+    match = _ASSIGNMENT.match(word.text)
+    judged = judge_assignment(match[1], match[2]) if match else None
+    if judged is not None:
+        yield call.part(*judged)
+
+
+def echo(call: Call) -> Iterator[Part]:
+    """Judge ``echo`` and ``printf``: naming a guarded file may be the first half of reading it."""
+    for word in call.operands:
+        if word.text.startswith(("/", "~")) and "\n" not in word.text:
+            yield from (part for part in call.reads(word) if part.risk > Risk.SAFE)
+    if call.name == "printf" and call.words[:1] and call.words[0].text == "-v":
+        yield from arithmetic(call)
+
+
+def arithmetic(call: Call) -> Iterator[Part]:
+    """Builtins that evaluate their words: a subscript may hold a command even in quotes."""
+    for word in call.words:
+        if _HIDDEN_CODE.search(word.text):
+            yield call.part(Risk.CODE_EXECUTION, "evaluates a subscript that holds a command")
+
+
+def environment(call: Call) -> Iterator[Part]:
+    """Judge builtins that set variables, or that show all of them."""
+    yield from arithmetic(call)
+    if call.name == "printenv":
+        if not call.operands or any(not word.known or holds_secret(word.text) for word in call.operands):
+            yield call.part(Risk.SYSTEM_WRITE, "shows environment variables, which may hold credentials")
+        return
+    if call.name == "set" and call.words:
+        return
+    if not call.operands and not call.has("-f", "-F", "-a", "-A"):
+        yield call.part(Risk.SYSTEM_WRITE, "shows all variables, which may hold credentials")
+    for word in call.operands:
+        if match := _ASSIGNMENT.match(word.text):
+            judged = judge_assignment(match[1], match[2])
+            if judged is not None:
+                yield call.part(*judged)
+        elif call.has("-p") and holds_secret(word.text):
+            yield call.part(Risk.SYSTEM_WRITE, f"shows {word.text}")
+
+
+def alias(call: Call) -> Iterator[Part]:
+    """Judge ``alias``: the new meaning of a word."""
+    for word in call.operands:
+        if "=" in word.text:
+            yield call.part(Risk.CODE_EXECUTION, "gives a command another meaning")
+            yield from call.context.shell(word.text.partition("=")[2].replace(UNRESOLVED, "${unresolved}"))
+
+
+def trap(call: Call) -> Iterator[Part]:
+    """Judge ``trap``: code that runs later."""
+    action = call.operands[0] if call.operands else None
+    if action is None or action.text in {"", "-"} or len(call.operands) < 2:
+        yield call.part(Risk.SAFE, "resets or shows traps")
+        return
+    yield from call.runs(action)
+
+
+def cd(call: Call) -> Iterator[Part]:
+    """Change the directory that the rest of the command runs in."""
+    scope = call.context.scope
+    target = call.operands[0] if call.operands else Word(scope.home if call.name == "cd" else UNRESOLVED)
+    if call.name == "popd" or target.text == "-" or target.hidden:
+        target = Word(UNRESOLVED)
+    if UNRESOLVED in target.text or target.glob:
+        scope.cwd = f"{call.context.where.workspace}/{UNRESOLVED}"
+    else:
+        scope.cwd = paths.place(target.text, scope.cwd).text
+    yield from ()
+
+
+def env(call: Call) -> Iterator[Part]:
+    """Judge ``env`` without a command, which shows the environment."""
+    inner = [word for word in call.rest if not _ASSIGNMENT.match(word.text)]
+    if not inner and call.value("-S", "--split-string") is None:
+        yield call.part(Risk.SYSTEM_WRITE, "shows the environment, which may hold credentials")
+
+
+def number(call: Call) -> Iterator[Part]:
+    """Skip the bare priority that some spellings of ``nice`` take."""
+    if call.rest and call.rest[0].text.lstrip("+-").isdigit():
+        yield from call.context.command(call.rest[1:])
+
+
+def xargs(call: Call) -> Iterator[Part]:
+    """Judge the command that is given words from outside: assume the worst of them."""
+    hidden = call.context.piped_from_decoder
+    filler = Word(UNRESOLVED, raw="…", hidden=hidden)
+    inner = list(call.rest)
+    if call.name == "parallel":
+        cut = next((at for at, word in enumerate(inner) if word.text.startswith(":::")), len(inner))
+        inner = inner[:cut]
+        if len(inner) == 1 and " " in inner[0].text:
+            marked = inner[0].text.replace("{}", UNRESOLVED)
+            yield from call.context.shell(
+                shell_text(Word(marked if UNRESOLVED in marked else f"{marked} {UNRESOLVED}"))
+            )
+            return
+    if not inner:
+        if call.name == "parallel":
+            yield call.part(Risk.CODE_EXECUTION, "runs the lines that it reads")
+        return
+    marker = call.value("-I", "--replace") or Word("{}")
+    if any(marker.text in word.text for word in inner):
+        filled = [
+            Word(word.text.replace(marker.text, UNRESOLVED), word.glob, word.raw, hidden) for word in inner
+        ]
+    else:
+        filled = [*inner, filler]
+    yield from call.context.command(filled)
+
+
+def container(call: Call) -> Iterator[Part]:
+    """Judge what a new container is given of the machine."""
+    for word in call.words:
+        text = word.text
+        if text.startswith(_HOST_RIGHTS):
+            yield call.part(Risk.SYSTEM_WRITE, f"gives the container {text}")
+        source = re.match(r"(?:-v=?|--volume=|--mount=.*?(?:source|src)=)?([^:,=]*)[:,]", text)
+        if source and source[1][:1] in {"/", "~", UNRESOLVED, "."}:
+            place = paths.place(source[1], call.context.scope.cwd)
+            risk, reason = paths.judge_write(place, call.context.where)
+            if risk > Risk.LOCAL_WRITE:
+                yield call.part(risk, f"mounts a path of the machine: {reason}")
+
+
+def module(call: Call) -> Iterator[Part]:
+    """Judge ``uv run -m module``."""
+    module = call.value("-m")
+    if module is not None:
+        yield from call.context.command(
+            [Word("python", raw="python"), Word("-m", raw="-m"), module, *call.rest]
+        )
+
+
+def shell(call: Call) -> Iterator[Part]:
+    """Judge the code that a shell is given: in its words, or on its input."""
+    words = call.words
+    for at, word in enumerate(words):
+        text = word.text
+        if text.startswith("-") and not text.startswith("--") and "c" in text:
+            code = next((later for later in words[at + 1 :] if not later.text.startswith(("-", "+"))), None)
+            # `-o pipefail -c CODE`, `-co pipefail CODE`: an option's name may stand before the code.
+            candidates = (
+                [later for later in words[at + 1 :] if not later.text.startswith(("-", "+"))][:2]
+                if "o" in text
+                else [code]
+            )
+            for candidate in candidates:
+                if candidate is not None:
+                    yield from call.context.shell(shell_text(candidate))
+            return
+    for text in call.context.stdin:
+        yield from call.context.shell(text)
+
+
+def python(call: Call) -> Iterator[Part]:
+    """Judge the module that Python is told to run."""
+    words = call.words
+    for at, word in enumerate(words):
+        if word.text.startswith("-m"):
+            module, rest = (word.text[2:], words[at + 1 :]) if len(word.text) > 2 else (None, words[at + 1 :])
+            if module is None:
+                module, rest = (rest[0].text, rest[1:]) if rest else ("", [])
+            yield from _python_module(call, module, rest)
+            return
+        if not word.text.startswith("-"):
+            return
+
+
+def _python_module(call: Call, module: str, rest: list[Word]) -> Iterator[Part]:
+    program = {"pip": "pip", "odek": "odek", "uv": "uv", "pipx": "pipx", "poetry": "poetry"}.get(
+        module.split(".", maxsplit=1)[0]
+    )
+    if program is not None:
+        yield from call.context.command([Word(program, raw=program), *rest])
+    elif module in {"http.server", "ensurepip", "smtplib", "ftplib"}:
+        yield call.part(Risk.NETWORK_EGRESS, f"the module {module} uses the network")
+        yield call.part(Risk.CODE_EXECUTION, "runs Python code")
+    else:
+        yield call.part(Risk.CODE_EXECUTION, "runs Python code")

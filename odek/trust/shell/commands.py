@@ -1,0 +1,221 @@
+"""The class of one simple command, from the table of programs and the checks of single ones."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from odek.trust import paths
+from odek.trust.paths import UNRESOLVED
+from odek.trust.risk import Part, Risk
+from odek.trust.shell import builtins, checks
+from odek.trust.shell.call import Argument, Call, Context, parse_arguments, shell_text
+from odek.trust.shell.programs import Rule, canonical, names_matching, rule_for
+from odek.trust.shell.words import Word
+
+__all__ = ["judge_command"]
+
+# Where a system keeps its programs; a path elsewhere is a file somebody put there.
+_PROGRAM_DIRECTORY = re.compile(r"(/usr(/local)?)?/s?bin|/opt/homebrew/bin|/usr/games|/snap/bin")
+_VERSION = frozenset({"--version", "--help", "-V"})
+_VERSION_SHORT = re.compile(
+    r"node|nodejs|perl|ruby|php|lua|luajit|gcc|g\+\+|java|make|tar|git|go|rustc|cargo"
+)
+_ASSIGNMENT = re.compile(r"[A-Za-z_][\w.%]*=")
+
+
+def judge_command(words: Sequence[Word], context: Context) -> list[Part]:
+    """Return the parts of the verdict on one command; ``words`` are its words, program first."""
+    if not words:
+        return []
+    text = " ".join(word.raw for word in words)
+    program, arguments = words[0], list(words[1:])
+    if not program.known:
+        return _unresolved_program(program, arguments, text, context)
+    if program.text in context.functions:
+        return [Part(text, Risk.SAFE, "calls a function defined in this command")]
+    name, located = _locate(program.text, text, context)
+    rule = rule_for(name)
+    if rule is None:
+        return located or [Part(text, Risk.UNKNOWN, f"no rule knows the program {name!r}")]
+    if _only_asks_version(name, arguments):
+        return located or [Part(text, Risk.SAFE, "asks for version or help")]
+    return [*located, *_judge_known(name, rule, arguments, text, context)]
+
+
+def _unresolved_program(program: Word, arguments: list[Word], text: str, context: Context) -> list[Part]:
+    """Judge a program that only the running shell knows: unknown, or as bad as what it may be."""
+    parts = [Part(text, Risk.UNKNOWN, "the program is not known before it runs")]
+    base = program.text.replace(UNRESOLVED, "").rsplit("/", 1)[-1]
+    candidates = names_matching(base) if program.glob else [base]
+    for name in candidates[:200]:
+        rule = rule_for(name)
+        if rule is not None and (rule.risk is Risk.DESTRUCTIVE or rule.check in {"rm", "dd"}):
+            guess = judge_command([Word(name, raw=name), *arguments], context)
+            parts += [part for part in guess if part.risk > Risk.UNKNOWN]
+    return parts
+
+
+def _locate(program: str, text: str, context: Context) -> tuple[str, list[Part]]:
+    """Return the name to look up, and what running a file by its path adds to the verdict."""
+    if "/" not in program:
+        return program, []
+    directory, name = os.path.split(os.path.normpath(program))
+    if _PROGRAM_DIRECTORY.fullmatch(directory):
+        return name, []
+    place = paths.place(program, context.scope.cwd)
+    risk, _ = paths.judge_write(place, context.where)
+    if risk is Risk.LOCAL_WRITE:
+        return name, [
+            Part(text, Risk.CODE_EXECUTION, "runs a file of the workspace or a temporary directory")
+        ]
+    if _PROGRAM_DIRECTORY.fullmatch(place.text.rpartition("/")[0]):
+        return name, []
+    return name, [Part(text, Risk.UNKNOWN, f"runs a file that no rule knows: {program}")]
+
+
+def _only_asks_version(name: str, arguments: list[Word]) -> bool:
+    if len(arguments) != 1 or not arguments[0].known:
+        return False
+    asked = arguments[0].text
+    return asked in _VERSION or (asked == "-v" and _VERSION_SHORT.fullmatch(name) is not None)
+
+
+def _judge_known(name: str, rule: Rule, words: list[Word], text: str, context: Context) -> list[Part]:
+    if rule.operands == "sub":
+        return _judge_subcommand(name, rule, words, text, context)
+    wraps = rule.operands.startswith(("wrap", "sh"))
+    leading = int(rule.operands[-1]) if wraps else None
+    arguments, operands, rest = parse_arguments(words, rule, leading=leading)
+    call = Call(name, rule, arguments, operands, rest, text, context, words)
+    parts = list(_judge_options(call))
+    check = checks.CHECKS.get(rule.check)
+    if check is None or not check.replaces_operands:
+        parts += _judge_operands(call)
+    own = list(check.judge(call)) if check is not None else []
+    parts += own
+    if check is not None and check.replaces_class and own:
+        return parts
+    if any(item.option and item.option.risk is Risk.SAFE for item in arguments):
+        return [
+            *(part for part in parts if part.risk > rule.risk),
+            Part(text, Risk.SAFE, f"{name} only shows"),
+        ]
+    return [*parts, Part(text, rule.risk, f"{name} is {rule.risk.label}")]
+
+
+def _judge_subcommand(name: str, rule: Rule, words: list[Word], text: str, context: Context) -> list[Part]:
+    arguments, operands, rest = parse_arguments(words, rule, leading=1, subcommand=True)
+    call = Call(name, rule, arguments, operands, rest, text, context, words)
+    parts = list(_judge_options(call))
+    if not operands:
+        return [*parts, Part(text, rule.risk, f"{name} without a subcommand is {rule.risk.label}")]
+    if not operands[0].known:
+        return [*parts, Part(text, Risk.UNKNOWN, f"the subcommand of {name} is not known before it runs")]
+    key, depth = canonical(name) + "/" + operands[0].text, 0
+    while depth < len(rest) and rule_for(f"{key}/{rest[depth].text}") is not None:
+        key, depth = f"{key}/{rest[depth].text}", depth + 1
+    inner = rule_for(key)
+    if inner is None:
+        return [*parts, Part(text, rule.risk, f"{name} {operands[0].text} is {rule.risk.label}")]
+    if _only_asks_version("", rest[depth:]):
+        return [*parts, Part(text, Risk.SAFE, "asks for version or help")]
+    return [*parts, *_judge_known(canonical(key), inner, rest[depth:], text, context)]
+
+
+def _judge_options(call: Call) -> Iterator[Part]:
+    for argument in call.arguments:
+        option = argument.option
+        if option is None:
+            yield from _unlisted_value(call, argument)
+            continue
+        if option.risk is not None and option.risk > Risk.SAFE:
+            yield call.part(option.risk, f"{call.name} {argument.name} is {option.risk.label}")
+        if argument.value is None:
+            continue
+        match option.value:
+            case "read":
+                yield from call.reads(argument.value, recursive=call.recursive)
+            case "write":
+                yield from call.writes(argument.value)
+            case "run":
+                yield from call.runs(argument.value)
+            case "upload":
+                yield from _uploaded(call, argument.value, argument.value.text)
+            case "form":
+                yield from _uploaded(call, argument.value, argument.value.text.partition("=")[2])
+
+
+def _unlisted_value(call: Call, argument: Argument) -> Iterator[Part]:
+    """An option that the table does not list may still name a file to read."""
+    if argument.value is not None and "/" in argument.value.text:
+        yield from call.reads(argument.value)
+
+
+def _uploaded(call: Call, word: Word, text: str) -> Iterator[Part]:
+    if text[:1] in {"@", "<"}:
+        yield from call.reads(Word(text[1:].partition(";")[0], word.glob, word.raw, word.hidden))
+
+
+def _judge_operands(call: Call) -> Iterator[Part]:
+    """Judge the words that are no options, by the kind that the table gives."""
+    operands = call.operands
+    match call.rule.operands:
+        case "-" | "list":
+            return
+        case "read":
+            for word in operands:
+                yield from call.reads(word, recursive=call.recursive)
+        case "write":
+            for word in operands:
+                yield from call.writes(word)
+        case "dest":
+            yield from _judge_destination(call)
+        case "pattern":
+            given = call.has("-e", "-f", "--regexp", "--file", "--expression", "--from-file")
+            for word in operands if given else operands[1:]:
+                yield from call.reads(word, recursive=call.recursive)
+        case "second":
+            for word in operands[:1]:
+                yield from call.reads(word)
+            for word in operands[1:]:
+                yield from call.writes(word)
+        case kind if kind.startswith("wrap"):
+            yield from _judge_inner(call)
+        case kind if kind.startswith("sh"):
+            if call.rest:
+                yield from call.context.shell(shell_text(*call.rest))
+
+
+def _judge_inner(call: Call) -> Iterator[Part]:
+    """Judge the command inside a wrapper."""
+    inner = call.rest
+    while inner and _ASSIGNMENT.match(inner[0].text):
+        yield from builtins.assignment(call, inner[0])
+        inner = inner[1:]
+    if inner:
+        yield from call.context.command(inner)
+
+
+def _judge_destination(call: Call) -> Iterator[Part]:
+    """Judge files that are read and the last one, which is written."""
+    if call.value("-t", "--target-directory") is not None:
+        for word in call.operands:
+            yield from call.reads(word, recursive=call.recursive)
+        return
+    *sources, target = call.operands or [Word("")]
+    for word in sources:
+        yield from call.reads(word, recursive=call.recursive)
+    if not target.text:
+        return
+    yield from call.writes(target)
+    place = paths.place(target.text, call.context.scope.cwd)
+    if not (target.text.endswith("/") or place.text.endswith("/.git") or Path(place.text).is_dir()):
+        return
+    for word in sources:
+        # A target that is a directory receives the file under its own name.
+        name = word.text.rstrip("/").rsplit("/", 1)[-1]
+        if name and name not in {".", ".."}:
+            yield from call.writes(
+                Word(target.text.rstrip("/") + "/" + name, target.glob or word.glob, target.raw)
+            )

@@ -1,0 +1,54 @@
+"""Questions to the nodes of the bash grammar."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from odek.trust.shell.words import text_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+__all__ = ["assigned", "decodes", "descendants", "evaluates", "heredoc_text"]
+
+
+def evaluates(node: "Node") -> bool:
+    """Whether a test or ``(( ))`` evaluates its words as arithmetic."""
+    return node.type == "test_command" or text_of(node).startswith("((")
+
+
+def descendants(node: "Node") -> Sequence["Node"]:
+    """Return all nodes below ``node``, in no order."""
+    found: list[Node] = []
+    todo = list(node.children)
+    while todo:
+        child = todo.pop()
+        found.append(child)
+        todo.extend(child.children)
+    return found
+
+
+def assigned(node: "Node") -> set[str]:
+    """Return the variables that anything below ``node`` may set."""
+    names = set()
+    for child in descendants(node):
+        if child.type == "variable_assignment":
+            name = child.child_by_field_name("name")
+            if name is not None:
+                names.add(text_of(name).partition("[")[0])
+        elif child.type == "command" and re.match(
+            r"(read|readarray|mapfile|getopts|printf|let)\b", text_of(child)
+        ):
+            names.update(re.findall(r"[A-Za-z_]\w*", text_of(child)))
+    return names
+
+
+def decodes(node: "Node") -> bool:
+    """Whether a program that turns unreadable text into readable runs somewhere below."""
+    names = {text_of(child) for child in descendants(node) if child.type == "command_name"}
+    return bool(names & {"base64", "base32", "basenc", "xxd", "rev", "tr", "openssl", "gpg", "uudecode"})
+
+
+def heredoc_text(node: "Node") -> str:
+    """Return the body of a here-document."""
+    return next((text_of(child) for child in node.named_children if child.type == "heredoc_body"), "")
