@@ -16,6 +16,7 @@ __all__ = ["TerminalApprover"]
 
 _PAUSE_SECONDS: Final = 1.5  # given by the specification: long enough to read again
 _WORD: Final = "approve"
+_ROOMY_COLUMNS: Final = 70  # from here on the longest line of keys fits
 _HELP: Final = """\
 y  allow what is shown, this once
 n  refuse; the model is told, and goes on without it
@@ -84,13 +85,14 @@ class TerminalApprover:
                 self._renderer.resume()
 
     async def _ask_one(self, terminal: Terminal, request: ApprovalRequest, title: str) -> Answer:
-        await terminal.write(request_text(request, self._style, terminal.columns, title=title))
+        await terminal.write("\n" + request_text(request, self._style, terminal.columns, title=title))
         risk = request.verdict.risk
         if self._needs_friction(risk):
             return "approve" if await self._typed_word(terminal) else "deny"
         keys = {"y": "once", "n": "no"}
         if request.trustable:
-            keys["t"] = f"trust {risk.label} this session"
+            meaning = f"trust {risk.label} this session"
+            keys["t"] = meaning if terminal.columns >= _ROOMY_COLUMNS else "trust this class"
         match await self._choose(terminal, keys):
             case "y":
                 return "approve"
@@ -101,10 +103,10 @@ class TerminalApprover:
 
     async def _ask_batch(self, terminal: Terminal, requests: Sequence[ApprovalRequest]) -> list[Answer]:
         """Show all calls and ask once; the person may still go through them one by one."""
-        await terminal.write(self._style.paint(f"{len(requests)} calls need approval\n", Attr.BOLD))
+        await terminal.write(self._style.paint(f"\n{len(requests)} calls need approval\n", Attr.BOLD))
         for number, request in enumerate(requests, 1):
             text = request_text(request, self._style, terminal.columns, title=f"{number}. ")
-            await terminal.write(text)
+            await terminal.write("\n" + text)
         match await self._choose(terminal, {"y": "all", "n": "none", "o": "one by one"}):
             case "o":
                 count = len(requests)
@@ -127,7 +129,7 @@ class TerminalApprover:
         while True:
             key = (await terminal.read_key()).lower()
             if key in keys:
-                await terminal.write(f"{self._style.glyph('arrow')} {keys[key]}\n")
+                await terminal.write(f"{key}\n")
                 return key
             if key == "?":
                 await terminal.write(f"\n{self._explanation(terminal.columns)}{line} ")

@@ -45,13 +45,16 @@ class Terminal:
                 break
         return b"".join(pieces).decode().replace("\r\n", "\n")
 
-    async def wait_for(self, text: str) -> str:
-        """Wait until ``text`` has been written and return all since the last call."""
-        seen = ""
-        with trio.fail_after(10):
-            while text not in seen:
-                await trio.lowlevel.wait_readable(self._master)
-                seen += self.read()
+    async def wait_for(self, *texts: str) -> str:
+        """Wait until ``texts`` have been written, one after the other; return all since the last call."""
+        seen, at = "", 0
+        for text in texts:
+            with trio.move_on_after(20):
+                while text not in seen[at:]:
+                    await trio.lowlevel.wait_readable(self._master)
+                    seen += self.read()
+            assert text in seen[at:], f"{text!r} was not written, but {seen!r}"
+            at = seen.index(text, at) + len(text)
         return seen
 
     def type(self, keys: str) -> None:

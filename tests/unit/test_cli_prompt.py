@@ -100,8 +100,8 @@ async def test_one_key_answers(terminal: Terminal, nursery: trio.Nursery, key: s
 
     assert await asked.wait_answers() == [answer]
     assert shown.startswith(
-        "approval needed: shell · network_egress\n│ curl -O https://a.b/c\n  network_egress  contacts a.b\n"
-        "[y] once  [n] no  [t] trust network_egress this session"
+        "\napproval needed: shell · network_egress\n│ curl -O https://a.b/c\n  network_egress  contacts a.b\n"
+        "[y] once  [n] no  [t] trust this class  [?] context"
     )
     assert writer.resumed == 1
     assert termios.tcgetattr(terminal.file.fileno()) == before
@@ -149,7 +149,7 @@ async def test_context_explains_and_asks_again(terminal: Terminal, nursery: trio
     assert "I need the file\\x1b[2J" in shown
 
     terminal.type("n")
-    await terminal.wait_for("→ no")
+    await terminal.wait_for("n\n")
 
 
 async def test_without_a_terminal_the_answer_is_no() -> None:
@@ -194,7 +194,7 @@ async def test_several_calls_are_one_question(terminal: Terminal, nursery: trio.
         asked = Asked()
         nursery.start_soon(asked.ask, approver_on(terminal), [request("curl a"), request("curl b")])
         shown = await terminal.wait_for("[?] context")
-        assert shown.startswith("2 calls need approval\n1. shell")
+        assert shown.startswith("\n2 calls need approval\n\n1. shell")
         assert "│ curl a\n" in shown
         assert "2. shell" in shown
         assert "│ curl b\n" in shown
@@ -265,7 +265,7 @@ async def test_a_huge_command_is_shown_whole(terminal: Terminal, nursery: trio.N
 
     assert all(f"│ echo line {n}\n" in shown for n in range(3000))
     terminal.type("n")
-    await terminal.wait_for("→ no")
+    await terminal.wait_for("n\n")
 
 
 @pytest.mark.parametrize("columns", [20, 60, 80, 200])
