@@ -1,0 +1,241 @@
+"""What the person types into the repl, one input of one or many lines at a time."""
+
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import trio
+
+from odek.cli.history import ReplHistory
+from odek.errors import OdekError, StoreError
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.application import Application
+    from prompt_toolkit.completion import Completer
+    from prompt_toolkit.key_binding import KeyBindings
+
+__all__ = ["LineInput", "ReplInput", "TerminalInput", "needs_more", "open_repl_input"]
+
+_FENCES: Final = ("```", "~~~")
+_READ_BYTES: Final = 1 << 16
+
+
+class ReplInput(Protocol):
+    """Where the repl reads from."""
+
+    async def read(self) -> str | None:
+        """Return the next input, without its last line end, or None when there is no more."""
+        ...
+
+
+@asynccontextmanager
+async def open_repl_input(
+    history_path: Path,
+    commands: Mapping[str, str],
+    *,
+    mask: Callable[[str], str],
+    no_color: bool = False,
+) -> AsyncGenerator[ReplInput]:
+    """Open the input: an editor when stdin and stdout are a terminal, else plain lines.
+
+    Args:
+        history_path: file of earlier inputs.
+        commands: name of a command, such as ``/help``, to what it does, for completion.
+        mask: takes secrets out of what goes into the history.
+        no_color: draw the editor without colour.
+    """
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        history = ReplHistory(history_path, mask)
+        entries = await trio.to_thread.run_sync(history.load)
+        yield TerminalInput(history, entries, commands, no_color=no_color)
+    else:
+        yield LineInput(sys.stdin.fileno())
+
+
+def needs_more(text: str) -> bool:
+    """Say whether ``text`` goes on: its last line ends in a backslash, or fenced code is open."""
+    if (len(text) - len(text.rstrip("\\"))) % 2:
+        return True
+    fence = ""
+    for line in text.splitlines():
+        mark = line.strip()[:3]
+        if mark in _FENCES and fence in {"", mark}:
+            fence = "" if fence else mark
+    return bool(fence)
+
+
+class LineInput:
+    """Reads lines of UTF-8 from a file or pipe.
+
+    It reads from the descriptor: a thread that waits inside a file object's lock when the
+    program ends would make the interpreter abort.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._buffer = b""
+
+    async def read(self) -> str | None:
+        """Return the next line, joined with those that it says belong to it, or None at the end.
+
+        Raises:
+            OdekError: the input cannot be read, or is not UTF-8.
+        """
+        text = ""
+        while (line := await self._next_line()) is not None:
+            text += line
+            if not needs_more(text):
+                return text
+            text = _continued(text)
+        return text or None
+
+    async def _next_line(self) -> str | None:
+        try:
+            while b"\n" not in self._buffer:
+                # A cancelled read leaves its thread behind; only the end of the program cancels it.
+                more = await trio.to_thread.run_sync(
+                    os.read, self._descriptor, _READ_BYTES, abandon_on_cancel=True
+                )
+                if not more:
+                    break
+                self._buffer += more
+            line, newline, self._buffer = self._buffer.partition(b"\n")
+            return line.removesuffix(b"\r").decode() if line or newline else None
+        except UnicodeDecodeError as error:
+            raise OdekError(
+                f"stdin is not UTF-8: byte 0x{error.object[error.start]:02x}; convert it first"
+            ) from None
+        except OSError as error:
+            raise OdekError(f"cannot read stdin: {error.strerror}") from error
+
+
+class TerminalInput:
+    """Reads from the terminal with editing, history and completion.
+
+    Enter sends, unless the input needs more; Alt-Enter makes a new line; pasted lines stay
+    together; Ctrl-C clears; Ctrl-D on an empty line ends.
+    """
+
+    def __init__(
+        self, history: ReplHistory, entries: list[str], commands: Mapping[str, str], *, no_color: bool = False
+    ) -> None:
+        self._history = history
+        self._session = _make_session(entries, commands, no_color=no_color)
+        self._application: Application[str] | None = None
+        self._stop = False
+
+    async def read(self) -> str | None:
+        """Return the next input, or None when the person leaves."""
+        self._stop = False
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._end_editor_on_cancel)
+            # Not abandoned: the editor itself puts the terminal back, so it has to end first.
+            text = await trio.to_thread.run_sync(self._edit)
+            nursery.cancel_scope.cancel()
+        if text is not None and text.strip():
+            await self._remember(text)
+        return text
+
+    async def _remember(self, text: str) -> None:
+        try:
+            await trio.to_thread.run_sync(self._history.append, text)
+        except StoreError:
+            return  # a lost line of history is not worth an interruption
+
+    def _edit(self) -> str | None:
+        """Run the editor, which has an event loop of its own, in this thread."""
+        try:
+            return self._session.prompt("> ", pre_run=self._started)
+        except EOFError:
+            return None
+        finally:
+            self._application = None
+
+    def _started(self) -> None:
+        self._application = self._session.app
+        if self._stop:  # cancelled before the editor could be told
+            self._session.app.exit(exception=EOFError)
+
+    async def _end_editor_on_cancel(self) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._stop = True
+            application = self._application
+            if application is not None and application.loop is not None:
+                with suppress(RuntimeError):  # its loop has just ended by itself
+                    application.loop.call_soon_threadsafe(_leave, application)
+
+
+def _leave(application: "Application[str]") -> None:
+    if application.is_running and application.future is not None and not application.future.done():
+        application.exit(exception=EOFError)
+
+
+def _continued(text: str) -> str:
+    """Return ``text`` ready for the next line: a backslash that asked for it is gone."""
+    odd = (len(text) - len(text.rstrip("\\"))) % 2
+    return (text[:-1] if odd else text) + "\n"
+
+
+def _make_session(entries: list[str], commands: Mapping[str, str], *, no_color: bool) -> "PromptSession[str]":
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import InMemoryHistory
+    from prompt_toolkit.output import ColorDepth
+
+    return PromptSession(
+        history=InMemoryHistory(entries),
+        multiline=True,
+        key_bindings=_key_bindings(),
+        completer=_completer(commands),
+        complete_while_typing=False,
+        prompt_continuation=". ",
+        color_depth=ColorDepth.DEPTH_1_BIT if no_color else ColorDepth.DEPTH_4_BIT,
+    )
+
+
+def _key_bindings() -> "KeyBindings":
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+    bindings = KeyBindings()
+
+    @bindings.add("enter")
+    def _enter(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if not needs_more(buffer.text):
+            buffer.validate_and_handle()
+            return
+        if buffer.document.is_cursor_at_the_end and (len(buffer.text) - len(buffer.text.rstrip("\\"))) % 2:
+            buffer.delete_before_cursor()
+        buffer.newline(copy_margin=False)
+
+    @bindings.add("escape", "enter")
+    def _alt_enter(event: KeyPressEvent) -> None:
+        event.current_buffer.newline(copy_margin=False)
+
+    @bindings.add("c-c")
+    def _clear(event: KeyPressEvent) -> None:
+        event.current_buffer.reset()
+
+    return bindings
+
+
+def _completer(commands: Mapping[str, str]) -> "Completer":
+    from prompt_toolkit.completion import Completer, Completion
+
+    class CommandCompleter(Completer):
+        """Completes the name of a command at the start of the input."""
+
+        def get_completions(self, document: Any, complete_event: Any) -> Any:
+            del complete_event
+            typed = document.text_before_cursor
+            if typed.startswith("/") and " " not in typed:
+                for name, meaning in commands.items():
+                    if name.startswith(typed):
+                        yield Completion(name, start_position=-len(typed), display_meta=meaning)
+
+    return CommandCompleter()
