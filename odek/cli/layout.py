@@ -80,6 +80,7 @@ class WordWrap:
         self._indent = 0
         self._prefix = Span("")
         self._spaces = 0
+        self._space_attr = Attr.NONE
         self._word: list[Span] = []
         self._word_width = 0
 
@@ -134,6 +135,7 @@ class WordWrap:
         if char == " ":
             self._end_word()
             self._spaces += 1
+            self._space_attr = attr
             return
         width = char_width(char)
         if width == 2 and char not in _NO_LINE_START:
@@ -153,8 +155,11 @@ class WordWrap:
         self._word, self._word_width = [], 0
         if self._column + self._spaces + width > self._width and self._column > self._indent:
             self._wrap()
+        elif self._spaces and spans[0].attr == self._space_attr:
+            spans[0] = Span(" " * self._spaces + spans[0].text, self._space_attr)
+            width += self._spaces
         elif self._spaces:
-            self.write(Span(" " * self._spaces))
+            self.write(Span(" " * self._spaces, self._space_attr))
         self._spaces = 0
         if self._column + width <= self._width:
             for span in spans:

@@ -76,7 +76,7 @@ class Nesting:
         """Return what the line begins with, and what lines that wrap from it begin with."""
         bars = self.bars(self.quotes)
         hang = self._items[-1].hang if self._items else ""
-        return Span(bars + (self._marker or hang), Attr.DIM), Span(bars + hang, Attr.DIM)
+        return _prefix(bars + (self._marker or hang)), _prefix(bars + hang)
 
     def bars(self, quotes: int) -> str:
         """Return the bars of ``quotes`` nested quotes."""
@@ -87,3 +87,7 @@ class Nesting:
             self._items.clear()
         while self._items and column < self._items[-1].column + 2:
             self._items.pop()
+
+
+def _prefix(text: str) -> Span:
+    return Span(text, Attr.DIM if text.strip() else Attr.NONE)
