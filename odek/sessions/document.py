@@ -1,0 +1,57 @@
+"""The session file: its fields, and how it is put together.
+
+Everything but the messages comes first, so that a list of sessions reads the beginning of
+each file alone. Each message is on a line of its own: a damaged file loses the damaged
+lines, and a person can read it with ordinary tools.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from odek.events import Usage
+from odek.messages import Message
+
+__all__ = ["TASK_LIMIT_BYTES", "Document", "Header", "assemble", "now"]
+
+TASK_LIMIT_BYTES = 2048
+"""The task is a title here, its whole text is a message; the list reads a few kilobytes of a file."""
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session file says beside the messages.
+
+    Times are RFC 3339. ``episode_untrusted``, ``untrusted_ingested`` and ``taint_sources``
+    are never taken back. ``buffer`` holds one line for each of the last turns.
+    """
+
+    id: str
+    created_at: str = ""
+    updated_at: str = ""
+    model: str = ""
+    turns: int = 0
+    task: str = ""
+    sandbox: bool = False
+    episode_untrusted: bool = False
+    untrusted_ingested: bool = False
+    taint_sources: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    buffer: tuple[str, ...] = ()
+
+
+class Document(Header, frozen=True, kw_only=True):
+    """A whole session file as this version writes it."""
+
+    messages: list[Message] = []
+
+
+def assemble(header: Header, messages: Sequence[bytes]) -> bytes:
+    """Return the file with ``header`` and the encoded ``messages``."""
+    body = b",\n".join(messages)
+    return b"".join((msgspec.json.encode(header)[:-1], b',"messages":[\n', body, b"\n]}\n"))
+
+
+def now() -> str:
+    """Return the time of the wall clock, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,59 @@
+"""How sessions are named, and where their files are. Light: the list of sessions asks this.
+
+A session ``<id>`` is the file ``<id>.json``; its name is the only id that counts, whatever
+the file says of itself.
+"""
+
+import re
+from pathlib import Path
+
+from odek.errors import StoreError
+
+__all__ = ["check_id", "lock_path", "new_id", "session_id", "session_path"]
+
+SUFFIX = ".json"
+
+# Never a separator, a dot or NUL, so that an id cannot lead out of its directory.
+_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")
+# Not a session: the list that an installation of the system before this one kept beside them.
+_FOREIGN = frozenset({"index"})
+
+
+def new_id(day: str) -> str:
+    """Return an id that nobody can guess; ``day`` is the date as ``YYYYMMDD``."""
+    import secrets  # here, because only a new session pays for it
+
+    return f"{day}-{secrets.token_hex(16)}"
+
+
+def check_id(text: str) -> str:
+    """Return ``text`` if it can be an id or the beginning of one.
+
+    Raises:
+        StoreError: it cannot.
+    """
+    if not _ID.fullmatch(text) or text in _FOREIGN:
+        raise StoreError(f"{text[:80]!a} is no session id: it has letters, digits, - and _ alone")
+    return text
+
+
+def session_id(file_name: str) -> str | None:
+    """Return the id of the session whose file has this name; None when it is no session's."""
+    stem = file_name.removesuffix(SUFFIX)
+    if stem == file_name or stem in _FOREIGN or not _ID.fullmatch(stem):
+        return None
+    return stem
+
+
+def session_path(directory: Path, session: str) -> Path:
+    """Return the file of ``session``."""
+    return directory / f"{check_id(session)}{SUFFIX}"
+
+
+def lock_path(directory: Path, session: str) -> Path:
+    """Return the lock that the owner of ``session`` holds.
+
+    It stays as long as the session does. It goes as the last act of whoever deletes the
+    session and holds it; a process that waited for it sees by the inode that it is gone.
+    """
+    return directory / "locks" / f"{check_id(session)}.lock"

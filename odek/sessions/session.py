@@ -1,0 +1,160 @@
+"""A conversation, owned by this process, and its way to the disk."""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import msgspec
+import trio
+
+from odek.events import Usage
+from odek.messages import Message, UserMessage
+from odek.sessions.document import TASK_LIMIT_BYTES, Header, now
+from odek.sessions.masking import clean
+from odek.sessions.writer import SessionWriter
+from odek.text import clip_bytes, without_surrogates
+
+__all__ = ["Session"]
+
+
+class Session:
+    """A session that is open: nobody else continues it until ``release``.
+
+    ``repairs`` says in one line each what was mended when it was read.
+    """
+
+    def __init__(
+        self,
+        header: Header,
+        messages: Sequence[Message],
+        writer: SessionWriter,
+        *,
+        repairs: tuple[str, ...] = (),
+        buffer_lines: int = 20,
+    ) -> None:
+        self.repairs = repairs
+        self.model = header.model
+        self._header = header
+        self._messages = list(messages)
+        self._writer = writer
+        self._usage = header.usage
+        self._buffer_lines = buffer_lines
+        self._buffer = list(header.buffer[-buffer_lines:])
+        self._taint_sources = dict.fromkeys(header.taint_sources)
+        self._episode_untrusted = header.episode_untrusted
+        self._untrusted_ingested = header.untrusted_ingested
+        # One write at a time: a write that was given up goes on in its thread, and a later one must
+        # not be overtaken by it.
+        self._limiter = trio.CapacityLimiter(1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self._header.id
+
+    @property
+    def task(self) -> str:
+        """The beginning of what the person asked first."""
+        return self._header.task
+
+    @property
+    def sandbox(self) -> bool:
+        """Whether its commands run in a sandbox."""
+        return self._header.sandbox
+
+    @property
+    def created_at(self) -> str:
+        """When it began, as RFC 3339."""
+        return self._header.created_at
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """Everything said so far, system message first."""
+        return self._messages
+
+    @property
+    def turns(self) -> int:
+        """How often the person has spoken."""
+        return sum(isinstance(message, UserMessage) for message in self._messages)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens and money of all its requests."""
+        return self._usage
+
+    @property
+    def buffer(self) -> Sequence[str]:
+        """One line for each of the last turns, oldest first."""
+        return self._buffer
+
+    @property
+    def taint_sources(self) -> tuple[str, ...]:
+        """Why the memory of this session is untrusted; never shrinks."""
+        return tuple(self._taint_sources)
+
+    @property
+    def episode_untrusted(self) -> bool:
+        """Whether what is remembered of this session needs a person's word first."""
+        return self._episode_untrusted
+
+    @property
+    def untrusted_ingested(self) -> bool:
+        """Whether it has taken in text that the person did not write."""
+        return self._untrusted_ingested
+
+    def append(self, *messages: Message) -> None:
+        """Add messages in memory."""
+        self._messages.extend(map(clean, messages))
+
+    def add_usage(self, usage: Usage) -> None:
+        """Add the tokens and money of a request."""
+        self._usage += usage
+
+    def add_taint(self, sources: tuple[str, ...], ingested: bool) -> None:  # noqa: FBT001 - the gate's signature
+        """Remember why the session is untrusted, and whether it took in foreign text, for good."""
+        self._taint_sources.update(dict.fromkeys(sources))
+        self._episode_untrusted |= bool(sources)
+        self._untrusted_ingested |= ingested
+
+    def add_buffer_line(self, line: str) -> None:
+        """Add the line of a turn; beyond the cap the oldest goes."""
+        self._buffer.append(without_surrogates(line))
+        del self._buffer[: -self._buffer_lines or None]
+
+    async def save(self) -> None:
+        """Make everything appended so far durable.
+
+        Cancelled while the disk is slow, it leaves the write to its thread; the next save waits
+        for that one, so that what is on disk never goes back in time.
+
+        Raises:
+            StoreError: it is not on disk; the next save tries all of it again.
+        """
+        header = msgspec.structs.replace(
+            self._header,
+            updated_at=now(),
+            model=without_surrogates(self.model),
+            turns=self.turns,
+            task=clip_bytes(without_surrogates(self._header.task), TASK_LIMIT_BYTES),
+            usage=self._usage,
+            buffer=tuple(self._buffer),
+            taint_sources=self.taint_sources,
+            episode_untrusted=self._episode_untrusted,
+            untrusted_ingested=self._untrusted_ingested,
+        )
+        messages = tuple(self._messages)
+        await trio.to_thread.run_sync(
+            self._writer.write, header, messages, abandon_on_cancel=True, limiter=self._limiter
+        )
+
+    def release(self) -> None:
+        """Let others continue the session; what was not saved is lost. Once is enough."""
+        self._writer.close()
