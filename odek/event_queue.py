@@ -28,6 +28,11 @@ class EventQueue:
             self._events.append(event)
         self._wakeup.set()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits to be read."""
+        return not self._events
+
     def close(self) -> None:
         """Let the reader end once it has read everything."""
         self._closed = True

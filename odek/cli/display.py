@@ -26,8 +26,19 @@ class Display:
         self._renderer = renderer
         self._queue = EventQueue()
         self._lock = trio.Lock()  # the renderer is used by one thread at a time
-        self._shown = trio.Event()
-        self.emit = self._queue.emit
+        self._idle = trio.Event()
+        self._ended = trio.Event()
+        self._idle.set()
+
+    def emit(self, event: Event) -> None:
+        """Queue ``event`` to be shown."""
+        if self._idle.is_set():
+            self._idle = trio.Event()
+        self._queue.emit(event)
+
+    async def settle(self) -> None:
+        """Wait until everything emitted so far is shown."""
+        await self._idle.wait()
 
     @asynccontextmanager
     async def paused(self) -> AsyncGenerator[None]:
@@ -56,15 +67,18 @@ class Display:
                     events = await self._queue.take()
                 async with self._lock:
                     await trio.to_thread.run_sync(self._show, events, abandon_on_cancel=True)
+                if self._queue.is_empty:
+                    self._idle.set()
                 ended = events is not None and not events
         finally:
-            self._shown.set()
+            self._idle.set()
+            self._ended.set()
 
     async def finish(self) -> None:
         """Show what is left, leave the terminal clean, and let ``run`` end."""
         self._queue.close()
         with trio.move_on_after(LAST_WORDS_SECONDS, shield=True):
-            await self._shown.wait()
+            await self._ended.wait()
 
     def _show(self, events: Sequence[Event] | None) -> None:
         if events is None:

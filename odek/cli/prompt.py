@@ -1,6 +1,7 @@
 """The approver who is a person at a terminal."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
 import trio
@@ -24,15 +25,11 @@ t  allow, and ask no more for single commands of this class in this session
 Ctrl-C cancels the whole turn."""
 
 
-class Suspendable(Protocol):
+class Pausable(Protocol):
     """Who else writes to the terminal."""
 
-    def suspend(self) -> None:
-        """Stop writing."""
-        ...
-
-    def resume(self) -> None:
-        """Go on."""
+    def paused(self) -> AbstractAsyncContextManager[None]:
+        """Write nothing within the block."""
         ...
 
 
@@ -46,7 +43,7 @@ class TerminalApprover:
 
     def __init__(
         self,
-        renderer: Suspendable,
+        display: Pausable,
         style: Style,
         *,
         needs_friction: Callable[[Risk], bool],
@@ -56,14 +53,14 @@ class TerminalApprover:
         """Prepare to ask.
 
         Args:
-            renderer: is silent while a question stands.
+            display: is silent while a question stands.
             style: what the terminal can show.
             needs_friction: whether approvals of a class have come so fast that the next
                 takes a typed word.
             context: what led to the call, for a person who asks; such as the model's last words.
             path: the terminal's device.
         """
-        self._renderer = renderer
+        self._display = display
         self._style = style
         self._needs_friction = needs_friction
         self._context = context
@@ -72,8 +69,7 @@ class TerminalApprover:
 
     async def ask(self, requests: Sequence[ApprovalRequest]) -> Sequence[Answer]:
         """Return the person's answer to each of ``requests``, in their order."""
-        async with self._turn:
-            self._renderer.suspend()
+        async with self._turn, self._display.paused():
             try:
                 async with open_terminal(self._path) as terminal:
                     if len(requests) == 1:
@@ -81,8 +77,6 @@ class TerminalApprover:
                     return await self._ask_batch(terminal, requests)
             except TerminalGoneError:
                 return ["deny"] * len(requests)
-            finally:
-                self._renderer.resume()
 
     async def _ask_one(self, terminal: Terminal, request: ApprovalRequest, title: str) -> Answer:
         await terminal.write("\n" + request_text(request, self._style, terminal.columns, title=title))

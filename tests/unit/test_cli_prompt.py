@@ -2,7 +2,8 @@
 
 import re
 import termios
-from collections.abc import Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
@@ -26,13 +27,14 @@ class Writer:
         self.suspended = 0
         self.resumed = 0
 
-    def suspend(self) -> None:
-        """Stop."""
+    @asynccontextmanager
+    async def paused(self) -> AsyncGenerator[None]:
+        """Stop for the block."""
         self.suspended += 1
-
-    def resume(self) -> None:
-        """Go on."""
-        self.resumed += 1
+        try:
+            yield
+        finally:
+            self.resumed += 1
 
 
 class Asked:

@@ -1,0 +1,271 @@
+"""The composition root: the only place where an agent is put together.
+
+async with open_agent(setup) as opened:
+    result = await run_turn(opened.agent, text)
+"""
+
+import platform
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import trio
+
+from odek.attachments import Attached, attach
+from odek.budget import Limits
+from odek.config.layers import Resolved
+from odek.config.settings import Config
+from odek.errors import ConfigError
+from odek.events import Event, Notice, PlanChanged
+from odek.gate import PolicyGate
+from odek.llm.choice import choose
+from odek.llm.model import Model
+from odek.loop import Agent
+from odek.memory.facts import FactLimits
+from odek.memory.service import Memory, open_memory
+from odek.messages import SystemMessage
+from odek.prompt import PromptParts, system_prompt
+from odek.sessions.session import Session
+from odek.sessions.store import SessionStore
+from odek.storage.files import read_file
+from odek.tools.edit_files import PatchTool, WriteFileTool
+from odek.tools.http_get import HttpGetTool
+from odek.tools.listing import GlobTool, TreeTool
+from odek.tools.memory import MemoryTool
+from odek.tools.plan import Plan, PlanTool
+from odek.tools.read_file import ReadFileTool
+from odek.tools.search_files import SearchFilesTool
+from odek.tools.session_search import SessionSearchTool
+from odek.tools.shell import Shell, open_background
+from odek.tools.tool import Tool
+from odek.trust.approval import ApprovalState, Approver
+from odek.trust.fence import FENCE_RULE, fence
+from odek.trust.paths import Where, literal, reads_outside
+from odek.trust.secrets import Masker
+
+__all__ = ["OpenAgent", "Setup", "open_agent"]
+
+DISK_THREADS = 4
+"""Threads for files at once: disk work must not use up those that name look-ups need."""
+
+AGENTS_FILE = "AGENTS.md"
+AGENTS_READ_BYTES = 1024 * 1024
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent is made from.
+
+    ``resume`` names the session to go on with: an id, the start of one, or "" for the
+    newest; None begins a new one about ``task``. ``keep_session`` False runs without a
+    file. ``approver`` None means that nobody can be asked.
+    """
+
+    resolved: Resolved
+    home: Path
+    workspace: Path
+    emit: Callable[[Event], None]
+    approval: ApprovalState
+    approver: Approver | None = None
+    resume: str | None = None
+    task: str = ""
+    keep_session: bool = True
+
+
+class OpenAgent(msgspec.Struct, frozen=True):
+    """An agent that is ready, and what a command shows of it."""
+
+    agent: Agent
+    session: Session
+    plan: Plan
+    memory: Memory | None
+    where: Where
+
+    def attach(self, task: str, named: list[str]) -> Attached:
+        """Return ``task`` with its files behind it; blocking. Files from outside taint the session."""
+        attached = attach(
+            task,
+            named,
+            self.where.workspace,
+            lambda content, source: fence(content, source=source),
+            lambda path: reads_outside(literal(str(path), str(self.where.cwd)), self.where),
+        )
+        if attached.outside:
+            self.session.add_taint(("outside_content",), ingested=True)
+        return attached
+
+
+@asynccontextmanager
+async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
+    """Yield an agent; leaving the block ends everything that it started.
+
+    Raises:
+        ConfigError: the configuration asks for something that is not there.
+        StoreBusyError: another process has the session.
+    """
+    config = setup.resolved.config
+    if config.sandbox:
+        raise ConfigError(
+            "sandbox is set, but this version has no sandbox; remove the setting to run without"
+        )
+    masker = Masker(setup.resolved.secrets)
+    where = Where(setup.workspace, setup.workspace, Path.home(), setup.home)
+    for notice in setup.resolved.notices:
+        setup.emit(Notice(notice, "warning"))
+    async with AsyncExitStack() as stack:
+        model = await _open_model(stack, setup)
+        memory = await _open_memory(stack, setup)
+        session = await _open_session(stack, setup, model.name, memory, masker.mask)
+        background = await stack.enter_async_context(open_background())
+        plan = Plan(lambda steps: setup.emit(PlanChanged(steps)))
+        disk = trio.CapacityLimiter(DISK_THREADS)
+        offered = _tools(setup, memory, plan, disk, background)
+        gate = PolicyGate(
+            where=where,
+            settings=config.dangerous,
+            state=setup.approval,
+            approver=setup.approver,
+            emit=setup.emit,
+            taint=lambda sources, ingested: session.add_taint(sources, ingested=ingested),
+        )
+        agent = Agent(
+            model=model,
+            tools=_chosen(offered, config),
+            gate=gate,
+            transcript=session,
+            emit=setup.emit,
+            mask=masker.mask,
+            limits=_limits(config),
+            max_parallel=config.max_tool_parallel,
+            max_tokens=config.llm.max_tokens,
+            temperature=config.llm.temperature,
+            thinking=config.thinking,
+            memory=memory,
+        )
+        yield OpenAgent(agent, session, plan, memory, where)
+
+
+async def _open_model(stack: AsyncExitStack, setup: Setup) -> Model:
+    origin = setup.resolved.origins.get("api_key")
+    choice = choose(setup.resolved.config, origin.name if origin else "")
+    if choice.endpoint is None:
+        from odek.llm.offline import OfflineModel
+
+        if choice.notice:
+            setup.emit(Notice(choice.notice))
+            await _name_local_servers(setup.emit)
+        return OfflineModel()
+    if choice.notice:
+        setup.emit(Notice(choice.notice, "warning"))
+    from odek.llm.client import open_client
+
+    return await stack.enter_async_context(open_client(choice.endpoint))
+
+
+async def _name_local_servers(emit: Callable[[Event], None]) -> None:
+    """Tell a person without a key which servers on this machine would answer, and how to use them."""
+    from odek.llm.local_servers import find_local_servers
+
+    for server in await find_local_servers():
+        model = server.models[0] if server.models else "NAME"
+        emit(Notice(f"{server.name} answers here; to use it: --base-url {server.base_url} --model {model}"))
+
+
+async def _open_memory(stack: AsyncExitStack, setup: Setup) -> Memory | None:
+    settings = setup.resolved.config.memory
+    if not settings.enabled:
+        return None
+    limits = FactLimits(user=settings.facts_limit_user, env=settings.facts_limit_env)
+    memory = await stack.enter_async_context(open_memory(setup.home / "memory", limits))
+    for notice in memory.notices:
+        setup.emit(Notice(notice, "warning"))
+    return memory
+
+
+async def _open_session(
+    stack: AsyncExitStack, setup: Setup, model: str, memory: Memory | None, mask: Callable[[str], str]
+) -> Session:
+    """Open the session to go on with, or begin one with its system prompt."""
+    store = SessionStore(setup.home / "sessions", mask=mask)
+    if setup.resume is not None:
+        session = await trio.to_thread.run_sync(store.open, setup.resume)
+    elif setup.keep_session:
+        session = await trio.to_thread.run_sync(store.create, model, setup.task)
+    else:
+        session = store.ephemeral(model, setup.task)
+    stack.callback(session.release)
+    for notice in session.notices:
+        setup.emit(Notice(notice, "warning"))
+    if not session.messages:
+        block = memory.prompt_block() if memory is not None else ""
+        prompt = await trio.to_thread.run_sync(_system_prompt, setup, block)
+        session.append(SystemMessage(prompt))
+    return session
+
+
+def _system_prompt(setup: Setup, memory_block: str) -> str:
+    config = setup.resolved.config
+    instructions = ""
+    if not config.no_agents:
+        try:
+            data = read_file(setup.workspace / AGENTS_FILE, limit_bytes=AGENTS_READ_BYTES)
+            instructions = data.decode("utf-8", "replace")
+        except FileNotFoundError:
+            pass
+    return system_prompt(
+        PromptParts(
+            workspace=str(setup.workspace),
+            platform=f"{platform.system()} {platform.machine()}",
+            started_on=datetime.now(UTC).astimezone().date().isoformat(),
+            rules=FENCE_RULE,
+            replacement=config.system,
+            project_instructions=instructions,
+            memory=memory_block,
+        )
+    )
+
+
+def _tools(
+    setup: Setup, memory: Memory | None, plan: Plan, disk: trio.CapacityLimiter, background: Any
+) -> list[Tool[Any]]:
+    """Return every tool there is; a new one is a line here."""
+    workspace, config = setup.workspace, setup.resolved.config
+    return [
+        Shell(workspace, config.shell, dict(setup.resolved.environment), background),
+        ReadFileTool(workspace, disk),
+        WriteFileTool(workspace, disk),
+        PatchTool(workspace, disk),
+        SearchFilesTool(workspace, disk),
+        GlobTool(workspace, disk),
+        TreeTool(workspace, disk),
+        HttpGetTool(),
+        PlanTool(plan),
+        SessionSearchTool(setup.home / "sessions", disk),
+        *([MemoryTool(memory)] if memory is not None else []),
+    ]
+
+
+def _chosen(offered: list[Tool[Any]], config: Config) -> dict[str, Tool[Any]]:
+    """Return the tools that the configuration leaves, in their fixed order.
+
+    Raises:
+        ConfigError: it names a tool that does not exist.
+    """
+    names = [tool.name for tool in offered]
+    for key, named in (("tools.enabled", config.tools.enabled), ("tools.disabled", config.tools.disabled)):
+        for name in named:
+            if name not in names:
+                raise ConfigError(f"{key}: there is no tool {name!r}; the tools are: {', '.join(names)}")
+    enabled = set(config.tools.enabled or names) - set(config.tools.disabled)
+    return {tool.name: tool for tool in offered if tool.name in enabled}
+
+
+def _limits(config: Config) -> Limits:
+    return Limits(
+        iterations=config.max_iterations,
+        tokens=config.budget.tokens,
+        cost_usd=config.budget.cost_usd,
+        seconds=config.budget.seconds,
+    )

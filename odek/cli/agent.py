@@ -1,0 +1,200 @@
+"""An agent in a terminal: what ``run``, ``continue`` and ``repl`` share."""
+
+import argparse
+import os
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import trio
+
+from odek.app import OpenAgent, Setup, open_agent
+from odek.cli.display import Display, open_display
+from odek.cli.interrupts import Interrupts, open_interrupts
+from odek.cli.main import EXIT_FAILED, EXIT_LIMIT
+from odek.cli.options import flag_values
+from odek.cli.prompt import TerminalApprover
+from odek.cli.render import make_renderer
+from odek.cli.style import detect_style
+from odek.config.files import load
+from odek.config.layers import Resolved
+from odek.errors import ConfigError
+from odek.events import Notice
+from odek.home import home_directory
+from odek.loop import TurnResult, run_turn
+from odek.trust.approval import ApprovalState
+
+__all__ = ["AgentRun", "Stage", "exit_status", "open_stage", "read_task", "run_once", "start"]
+
+TASK_LIMIT_BYTES = 1024 * 1024
+"""Of a task from a pipe. A larger text is a file to attach, not a task."""
+
+TERMINAL = "/dev/tty"
+
+
+class AgentRun(msgspec.Struct, frozen=True):
+    """How to run: from which configuration, where, on which session."""
+
+    resolved: Resolved
+    home: Path
+    workspace: Path
+    json: bool
+    attachments: list[str]
+    resume: str | None
+    task: str
+    keep_session: bool
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """An agent with its display and its interrupts."""
+
+    opened: OpenAgent
+    display: Display
+    interrupts: Interrupts
+
+    async def turn(self, text: str, attachments: list[str]) -> TurnResult | None:
+        """Run one turn; None when it was cancelled."""
+        attach = partial(self.opened.attach, text, attachments)
+        attached = await trio.to_thread.run_sync(attach)
+        for notice in attached.notices:
+            self.display.emit(Notice(notice, "warning"))
+        return await self.interrupts.run_turn(partial(run_turn, self.opened.agent, attached.text))
+
+
+def start(arguments: argparse.Namespace, *, resume: str | None, task: str) -> AgentRun:
+    """Resolve the configuration for this command line.
+
+    Raises:
+        ConfigError: something in it is wrong.
+    """
+    home = home_directory(os.environ)
+    try:
+        workspace = Path.cwd()
+    except FileNotFoundError:
+        raise ConfigError("the working directory no longer exists; change to one that does") from None
+    return AgentRun(
+        resolved=load(home, workspace, os.environ, flag_values(arguments)),
+        home=home,
+        workspace=workspace,
+        json=arguments.json,
+        attachments=[name for names in arguments.ctx or [] for name in names.split(",") if name],
+        resume=resume,
+        task=task,
+        keep_session=not getattr(arguments, "no_session", False),
+    )
+
+
+def read_task(words: list[str]) -> str:
+    """Return the task: the words of the command line, or stdin when there are none or "-".
+
+    Raises:
+        ConfigError: there is no task.
+    """
+    task = " ".join(words).strip()
+    if task in {"", "-"} and not sys.stdin.isatty():
+        data = sys.stdin.buffer.read(TASK_LIMIT_BYTES + 1)
+        if len(data) > TASK_LIMIT_BYTES:
+            raise ConfigError(
+                f"the task on stdin is longer than {TASK_LIMIT_BYTES:,} bytes; attach a file with @"
+            )
+        task = data.decode("utf-8", "replace").strip()
+    if task in {"", "-"}:
+        raise ConfigError('there is no task: name one, as in `odek run "explain @README.md"`')
+    return task
+
+
+def run_once(arguments: argparse.Namespace, *, resume: str | None) -> int:
+    """Run one turn in a new or resumed session and return the exit status."""
+    run = start(arguments, resume=resume, task=read_task(arguments.task))
+
+    async def main() -> int:
+        async with open_stage(run) as stage:
+            result = await stage.turn(run.task, run.attachments)
+            return exit_status(result, stage.interrupts)
+        return stage.interrupts.exit_status  # a signal asked to leave at once
+
+    return run_trio(main)
+
+
+def run_trio(main: Callable[[], Awaitable[int]]) -> int:
+    """Run ``main`` on the event loop; an error comes out alone, not in a group."""
+    with unwrapped_errors():
+        return trio.run(main)
+
+
+@asynccontextmanager
+async def open_stage(run: AgentRun) -> AsyncGenerator[Stage]:
+    """Yield an agent ready to work, shown in the terminal. A signal to leave cancels the block."""
+    config = run.resolved.config
+    verbose = config.interaction_mode == "verbose"
+    renderer = make_renderer(
+        sys.stdout, sys.stderr, os.environ, json=run.json, no_color=config.no_color, verbose=verbose
+    )
+    async with open_interrupts() as interrupts, open_display(renderer) as display:
+        approval = ApprovalState()
+        setup = Setup(
+            resolved=run.resolved,
+            home=run.home,
+            workspace=run.workspace,
+            emit=display.emit,
+            approval=approval,
+            approver=_approver(display, approval, no_color=config.no_color),
+            resume=run.resume,
+            task=run.task,
+            keep_session=run.keep_session,
+        )
+        async with open_agent(setup) as opened:
+            yield Stage(opened, display, interrupts)
+
+
+def exit_status(result: TurnResult | None, interrupts: Interrupts) -> int:
+    """Return the exit status that says how a turn ended."""
+    if result is None:
+        return interrupts.exit_status
+    match result.outcome:
+        case "answered":
+            return 0
+        case "limit":
+            return EXIT_LIMIT
+        case "cancelled":
+            return interrupts.exit_status
+        case "failed":
+            return EXIT_FAILED
+
+
+def _approver(display: Display, approval: ApprovalState, *, no_color: bool) -> TerminalApprover | None:
+    """Return who is asked: the person at the process's terminal, if it has one."""
+    try:
+        os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return None
+    return TerminalApprover(
+        display,
+        detect_style(sys.stderr, os.environ, no_color=no_color),
+        needs_friction=lambda risk: approval.needs_friction(risk, trio.current_time()),
+        path=TERMINAL,
+    )
+
+
+@contextmanager
+def unwrapped_errors() -> Generator[None]:
+    """Raise the one error of nested groups by itself; nurseries wrap what passes through them."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        leaves = list(_leaves(group))
+        errors = [leaf for leaf in leaves if not isinstance(leaf, trio.Cancelled)]
+        if len({str(error) for error in errors}) == 1:
+            raise errors[0] from errors[0].__cause__
+        raise
+
+
+def _leaves(group: BaseExceptionGroup) -> Generator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

@@ -1,0 +1,69 @@
+"""Ctrl-C once ends the turn, twice leaves; a hang-up or a request to end leaves at once."""
+
+import os
+import signal
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import trio
+
+__all__ = ["Interrupts", "open_interrupts"]
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_T = TypeVar("_T")
+
+
+class Interrupts:
+    """What the person or the system asked to end.
+
+    ``received`` is the signal that ended the last turn, or None.
+    """
+
+    def __init__(self, leave: Callable[[], None]) -> None:
+        self._leave = leave
+        self._turn: trio.CancelScope | None = None
+        self._count = 0
+        self.received: signal.Signals | None = None
+
+    @property
+    def exit_status(self) -> int:
+        """The exit status of a program that a signal ended: 130 for Ctrl-C."""
+        return 128 + (self.received or signal.SIGINT)
+
+    async def run_turn(self, turn: Callable[[], Awaitable[_T]]) -> _T | None:
+        """Run a turn that Ctrl-C cancels; None when it was cancelled."""
+        self.received, self._count = None, 0
+        with trio.CancelScope() as self._turn:
+            return await turn()
+        return None
+
+    async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """React to signals until cancelled."""
+        with trio.open_signal_receiver(*_SIGNALS) as signals:
+            task_status.started()
+            async for number in signals:
+                self._react(signal.Signals(number))
+
+    def _react(self, number: signal.Signals) -> None:
+        self.received = number
+        self._count += 1
+        if self._count > 2:
+            # Clean-up is under way and bounded, but the person has said it three times. Nothing is
+            # left running: the kernel closes the pipes that the commands' wardens watch.
+            os._exit(self.exit_status)
+        if self._turn is not None:
+            self._turn.cancel()
+        if number != signal.SIGINT or self._count > 1 or self._turn is None:
+            self._leave()
+
+
+@asynccontextmanager
+async def open_interrupts() -> AsyncGenerator[Interrupts]:
+    """Yield interrupts that watch for signals; a signal to leave cancels the block."""
+    async with trio.open_nursery() as nursery:
+        interrupts = Interrupts(nursery.cancel_scope.cancel)
+        await nursery.start(interrupts.watch)
+        yield interrupts
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,27 @@
+"""``odek continue``: go on with a session."""
+
+import argparse
+
+from odek.cli.options import add_agent_options
+
+EPILOG = """\
+examples:
+  odek continue "now fix it"
+  odek continue --id 20261202-3f9c "and the tests?"
+
+One process at a time has a session. exit status: as `odek run`; 3 when another has it."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the task, the session and the common flags."""
+    parser.add_argument("task", nargs="*", metavar="TASK", help="what to do; `-` or nothing reads stdin")
+    parser.add_argument("--id", default="", metavar="ID", help="session, or the start of its id (the newest)")
+    add_agent_options(parser)
+    parser.epilog = EPILOG
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the task in the session."""
+    from odek.cli.agent import run_once
+
+    return run_once(arguments, resume=arguments.id)

@@ -1,0 +1,33 @@
+"""``odek run``: one task."""
+
+import argparse
+
+from odek.cli.options import add_agent_options
+
+EPILOG = """\
+examples:
+  odek run "why does the build fail? @Makefile"
+  git diff | odek run -            the task from a pipe
+  odek run -c a.py,b.py "compare these"
+  odek run --json "…" | jq .       every event as a line of JSON
+
+`@path` in the task attaches that file. The session is kept: `odek continue` goes on.
+
+exit status:
+  0 answered   1 failed   2 a limit was reached   3 setup   130 Ctrl-C"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the task and the common flags."""
+    parser.add_argument("task", nargs="*", metavar="TASK", help="what to do; `-` or nothing reads stdin")
+    parser.add_argument("--session", action="store_true", help="keep the conversation (it always is)")
+    parser.add_argument("--no-session", action="store_true", help="keep nothing of the conversation on disk")
+    add_agent_options(parser)
+    parser.epilog = EPILOG
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the task in a new session."""
+    from odek.cli.agent import run_once
+
+    return run_once(arguments, resume=None)
