@@ -6,9 +6,8 @@ returns, the new one survives a power cut. Everything here blocks.
 
 import errno
 import os
-import re
-import secrets
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +15,13 @@ from pathlib import Path
 from odek.errors import StoreError
 
 __all__ = [
+    "PRIVATE_FILE",
+    "abandoned_temporaries",
     "describe",
     "ensure_directory",
     "open_directory",
     "read_file",
+    "read_start",
     "remove_file",
     "replace_file",
     "sweep_temporaries",
@@ -29,7 +31,8 @@ __all__ = [
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
 
-_TEMPORARY = re.compile(r"\..+\.(\d+)-[0-9a-f]{16}\.tmp")
+ABANDONED_SECONDS = 3600
+"""A temporary file this old is nobody's, even if its writer's pid is in use again; a write takes seconds."""
 
 _REASONS = {
     errno.ENOSPC: "the disk is full",
@@ -79,21 +82,37 @@ def read_file(path: Path, *, limit_bytes: int, follow_links: bool = False) -> by
         FileNotFoundError: there is no such file.
         StoreError: it is no regular file, is larger than ``limit_bytes``, or cannot be read.
     """
+    data = _read(path, limit_bytes + 1, follow_links=follow_links)
+    if len(data) > limit_bytes:
+        raise StoreError(f"{path} has more than the {limit_bytes:,} bytes that are read of it")
+    return data
+
+
+def read_start(path: Path, *, size_bytes: int) -> bytes:
+    """Return the first ``size_bytes`` of a regular file, or all of it if it has less.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        StoreError: it is no regular file, or cannot be read.
+    """
+    return _read(path, size_bytes, follow_links=False)
+
+
+def _read(path: Path, size_bytes: int, *, follow_links: bool) -> bytes:
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     try:
         descriptor = os.open(path, flags if follow_links else flags | os.O_NOFOLLOW)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise StoreError(f"{path} is no regular file")
-            data = file.read(limit_bytes + 1)
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                return file.read(size_bytes)
+        finally:
+            os.close(descriptor)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise StoreError(f"cannot read {path}: {describe(error)}") from error
-    if len(data) > limit_bytes:
-        raise StoreError(f"{path} has more than the {limit_bytes:,} bytes that are read of it")
-    return data
 
 
 def replace_file(path: Path, data: bytes, *, mode: int = PRIVATE_FILE, durable: bool = True) -> None:
@@ -107,7 +126,7 @@ def replace_file(path: Path, data: bytes, *, mode: int = PRIVATE_FILE, durable: 
             Only after a failed sync of the directory the new one may be there already.
     """
     # The start of the name: the whole of a long one would leave no room for the rest.
-    temporary = path.with_name(f".{path.name[:50]}.{os.getpid()}-{secrets.token_hex(8)}.tmp")
+    temporary = path.with_name(f".{path.name[:50]}.{os.getpid()}-{os.urandom(8).hex()}.tmp")
     try:
         with open_directory(path.parent) as directory:
             try:
@@ -150,26 +169,31 @@ def sync_directory(path: Path) -> None:
         os.fsync(directory)  # noqa: TID251 - the purpose
 
 
-def sweep_temporaries(directory: Path) -> list[str]:
-    """Remove what writers that are dead left behind in ``directory``; return the names.
+def abandoned_temporaries(directory: Path) -> list[Path]:
+    """Return the temporary files in ``directory`` whose writers are dead.
 
     Raises:
         StoreError: the directory cannot be read.
     """
-    swept = []
     try:
-        names = [entry.name for entry in os.scandir(directory)]
+        names = sorted(name for name in os.listdir(directory) if name.endswith(".tmp"))  # noqa: PTH208 - fast
     except FileNotFoundError:
         return []
     except OSError as error:
         raise StoreError(f"cannot read {directory}: {describe(error)}") from error
-    for name in names:
-        match = _TEMPORARY.fullmatch(name)
-        if match and not _is_alive(int(match[1])):
-            with open_directory(directory) as descriptor:
-                _unlink_quietly(name, descriptor)
-            swept.append(name)
-    return swept
+    return [directory / name for name in names if _is_abandoned(directory / name)]
+
+
+def sweep_temporaries(directory: Path) -> list[Path]:
+    """Remove what writers that are dead left behind in ``directory``; return what is gone.
+
+    A live writer in another pid namespace would lose its temporary file, and report that
+    its write failed; its old file stays.
+
+    Raises:
+        StoreError: the directory cannot be read, or one of the files not be removed.
+    """
+    return [path for path in abandoned_temporaries(directory) if remove_file(path)]
 
 
 @contextmanager
@@ -202,6 +226,20 @@ def _unlink_quietly(name: str, directory: int) -> None:
         os.unlink(name, dir_fd=directory)
     except OSError:
         return  # not there; or the file system is beyond help, which the first error says
+
+
+def _is_abandoned(path: Path) -> bool:
+    """Tell whether ``path`` is a temporary file of ours whose writer is gone."""
+    import re
+
+    made = re.fullmatch(r"\..+\.([0-9]{1,9})-[0-9a-f]{16}\.tmp", path.name, re.DOTALL)
+    if made is None:
+        return False
+    try:
+        age_seconds = time.time() - path.lstat().st_mtime
+    except OSError:  # renamed or swept meanwhile
+        return False
+    return age_seconds > ABANDONED_SECONDS or not _is_alive(int(made[1]))
 
 
 def _is_alive(pid: int) -> bool:

@@ -1,7 +1,9 @@
 """Exclusive locks between processes, by ``flock``.
 
-The kernel frees such a lock when its holder dies, however it dies. The lock file is
-never removed or truncated by a waiter: that would split the waiters over two files.
+The kernel frees such a lock when its holder dies, however it dies. Whoever gets the
+lock compares what it locked with what the path names now, and tries again if that is
+another file. A lock file is thus never truncated, and removed by its holder alone, as
+the last thing it does: a waiter on the removed file finds out and opens the new one.
 Locks work on local file systems; where they do not, that is an error and never a
 reason to go on without. Everything here blocks.
 """
@@ -12,28 +14,43 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from odek.errors import StoreBusyError, StoreError
-from odek.storage.files import describe
+from odek.storage.files import PRIVATE_FILE, describe
 
 __all__ = ["HeldLock", "exclusive", "hold"]
 
 POLL_SECONDS = 0.01
 """Between two tries. flock has no time limit of its own; a hundred tries a second cost nothing."""
 
+REPLACED_TRIES = 100
+"""Tries without a pause when the file turns out to be another by now: each remover ends one try."""
+
 
 class HeldLock:
     """A lock that is held until it is released, or this process ends."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
         self._descriptor: int | None = descriptor
 
-    def release(self) -> None:
-        """Give the lock back; once is enough."""
+    def is_intact(self) -> bool:
+        """Tell whether the lock is held and still excludes others: its file may have been removed."""
+        return self._descriptor is not None and _is_still(self.path, self._descriptor)
+
+    def release(self, *, remove: bool = False) -> None:
+        """Give the lock back, and ``remove`` its file before; once is enough."""
         descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
+        if descriptor is None:
+            return
+        try:
+            if remove and _is_still(self.path, descriptor):
+                with suppress(OSError):  # a lock file that stays does no harm
+                    self.path.unlink()
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough when a forked child has a copy
+        finally:
             os.close(descriptor)
 
 
@@ -59,19 +76,15 @@ def hold(path: Path, *, timeout_seconds: float, poll: Callable[[], None] | None 
         StoreError: the lock file cannot be used.
     """
     deadline = time.monotonic() + timeout_seconds
+    replaced = 0
     try:
         while True:
-            descriptor = _open(path)
-            held = False
-            try:
-                if _try_lock(descriptor) and _is_still(path, descriptor):
-                    _write_pid(descriptor)
-                    held = True
-                    return HeldLock(descriptor)
-                pid = _read_pid(descriptor)
-            finally:
-                if not held:
-                    os.close(descriptor)
+            lock, pid = _try_hold(path)
+            if lock is not None:
+                return lock
+            if pid is None and replaced < REPLACED_TRIES:
+                replaced += 1
+                continue
             if time.monotonic() >= deadline:
                 raise _busy(path, pid, timeout_seconds)
             if poll is not None:
@@ -81,14 +94,39 @@ def hold(path: Path, *, timeout_seconds: float, poll: Callable[[], None] | None 
         raise StoreError(f"cannot lock {path}: {_reason(error)}") from error
 
 
+def _try_hold(path: Path) -> tuple[HeldLock | None, int | None]:
+    """Try once; return the lock, or the pid of its holder (0: unknown, None: the file was replaced)."""
+    descriptor = _open(path)
+    kept = False
+    try:
+        if not _try_lock(descriptor):
+            return None, _read_pid(descriptor)
+        if not _is_still(path, descriptor):
+            return None, None
+        _write_pid(descriptor)
+        kept = True
+        return HeldLock(path, descriptor), None
+    finally:
+        if not kept:
+            os.close(descriptor)
+
+
 def _open(path: Path) -> int:
     """Open the lock file, created if need be, without following a link or waiting on a pipe."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o600)
+    descriptor = os.open(path, flags, PRIVATE_FILE)
     status = os.fstat(descriptor)
+    problem = ""
     if not stat.S_ISREG(status.st_mode):
+        problem = "it is no regular file"
+    elif status.st_nlink > 1:  # the pid would be written into a file that is somebody's
+        problem = "it has a second name (hard link); remove it"
+    if problem:
         os.close(descriptor)
-        raise StoreError(f"cannot lock {path}: it is no regular file")
+        raise StoreError(f"cannot lock {path}: {problem}")
+    if stat.S_IMODE(status.st_mode) != PRIVATE_FILE:
+        with suppress(OSError):  # the umask took bits away, or the file is another user's
+            os.fchmod(descriptor, PRIVATE_FILE)
     return descriptor
 
 
@@ -114,18 +152,19 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 def _write_pid(descriptor: int) -> None:
     """Name the holder, for the message that others get; fixed width, so that nothing is truncated."""
-    os.pwrite(descriptor, f"{os.getpid():<20}\n".encode(), 0)
+    with suppress(OSError):  # a lock without a name in it, on a full disk, is still a lock
+        os.pwrite(descriptor, f"{os.getpid():<20}\n".encode(), 0)
 
 
-def _read_pid(descriptor: int) -> int | None:
+def _read_pid(descriptor: int) -> int:
     text = os.pread(descriptor, 32, 0).split()
-    return int(text[0]) if text and text[0].isdigit() else None
+    return int(text[0]) if text and text[0].isdigit() else 0
 
 
 def _busy(path: Path, pid: int | None, waited_seconds: float) -> StoreBusyError:
-    holder = f"pid {pid}" if pid is not None else "another process"
-    after = f" after {waited_seconds:g} s" if waited_seconds else ""
-    return StoreBusyError(f"{path} is still held by {holder}{after}", pid=pid)
+    holder = f"pid {pid}" if pid else "another process"
+    held = f"still held by {holder} after {waited_seconds:g} s" if waited_seconds else f"held by {holder}"
+    return StoreBusyError(f"{path} is {held}", pid=pid or None)
 
 
 def _reason(error: OSError) -> str:

@@ -1,0 +1,21 @@
+"""A process that takes a lock, says so, and keeps it until its stdin ends.
+
+With ``fork`` it leaves a copy of itself behind that lives as long, and gives the lock back at once.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from odek.storage.locks import hold
+
+if __name__ == "__main__":
+    lock = hold(Path(sys.argv[1]), timeout_seconds=10)
+    if "fork" in sys.argv:
+        if os.fork() == 0:
+            sys.stdin.read()
+            os._exit(0)
+        lock.release()
+    os.write(1, b"held\n")
+    sys.stdin.read()
+    lock.release(remove="remove" in sys.argv)
