@@ -60,6 +60,11 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return urlunsplit(parts._replace(path=path if path.endswith(_PATH) else path + _PATH, fragment=""))
 
     @property
+    def shown_url(self) -> str:
+        """The same for messages, without user and password."""
+        return urlunsplit(urlsplit(self.url)._replace(netloc=self.host))
+
+    @property
     def host(self) -> str:
         """The host, and the port if one is named, for messages."""
         return self._parts.netloc.rpartition("@")[2]

@@ -19,6 +19,7 @@ from odek.llm.endpoint import Endpoint
 from odek.llm.faults import Fault, fault_in_stream, fault_of_page, fault_of_status, without_secret
 from odek.llm.model import ModelEvent
 from odek.llm.sse import EventTooLongError
+from odek.text import clip_line, visible
 
 __all__ = ["Transport", "open_transport"]
 
@@ -26,7 +27,9 @@ RESPONSE_LIMIT_BYTES = 64 * 1024 * 1024
 """Longest response, decompressed. The longest answers are some 400,000 tokens, and a token
 takes about 150 bytes of stream. Bounds what a broken or hostile server can make us hold."""
 
-_ERROR_BODY_BYTES = 64 * 1024  # of an error's page; the message is in the first kilobyte
+# Of the body of an error: the message is in the first kilobyte, and comes with the status or not at all.
+_ERROR_BODY_BYTES = 64 * 1024
+_ERROR_BODY_SECONDS = 5.0
 _MAX_REDIRECTS = 3  # within one origin; more is a loop
 # After the last word the usage may follow; and after [DONE] the end of the body, which lets
 # the connection be used again. No measurement behind either.
@@ -62,7 +65,7 @@ class Transport:
         ``on_event`` is called from within the stream and must neither block nor raise.
         """
         http = await self._client()
-        url = httpx2.URL(self._endpoint.url)
+        url = _parsed(self._endpoint.url)
         for _ in range(_MAX_REDIRECTS + 1):
             response = _Response(self._endpoint, answer, on_event)
             await response.receive(http, url, body)
@@ -72,10 +75,11 @@ class Transport:
                 for event in answer.close():
                     on_event(event)
                 return self._verdict(answer, response)
-            target = url.join(response.redirect)
-            if (target.scheme, target.host, target.port) != (url.scheme, url.host, url.port):
+            target = _joined(url, response.redirect)
+            if target is None or (target.scheme, target.netloc) != (url.scheme, url.netloc):
                 return _rejected(
-                    f"{url} redirects to {target}; set the base URL to that address if you trust it"
+                    f"{self._endpoint.shown_url} redirects to {clip_line(visible(response.redirect), 200)};"
+                    " set the base URL to that address if you trust it"
                 )
             url = target
         return _rejected(f"{self._endpoint.host} redirects in a circle; check the base URL")
@@ -93,7 +97,9 @@ class Transport:
         if answer.error is not None:
             return fault_in_stream(without_secret(answer.error, self._endpoint.api_key), host=host)
         if answer.page is not None:
-            return fault_of_page(without_secret(answer.page, self._endpoint.api_key), url=self._endpoint.url)
+            return fault_of_page(
+                without_secret(answer.page, self._endpoint.api_key), url=self._endpoint.shown_url
+            )
         if response.broken is not None:
             return response.broken
         return Fault(f"{host} ended the connection {'inside' if answer.started else 'without'} an answer")
@@ -115,7 +121,12 @@ class Transport:
         if endpoint.api_key:
             headers["Authorization"] = f"Bearer {endpoint.api_key}"
         if endpoint.is_tls:
-            context = await trio.to_thread.run_sync(_trusting_context, abandon_on_cancel=True)
+            try:
+                context = await trio.to_thread.run_sync(_trusting_context, abandon_on_cancel=True)
+            except OSError as error:  # also what is wrong inside the file
+                raise ConfigError(
+                    f"the trusted certificates cannot be read: {error}; see SSL_CERT_FILE"
+                ) from error
         else:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, and costs no time
         try:
@@ -133,6 +144,22 @@ class Transport:
 def _trusting_context() -> ssl.SSLContext:
     """Return the one context with the system's certificates; reading them takes a while."""
     return httpx2.create_ssl_context()
+
+
+def _parsed(url: str) -> httpx2.URL:
+    try:
+        return httpx2.URL(url)
+    except httpx2.InvalidURL as error:
+        raise ConfigError(f"base_url {url!r} is no address of an endpoint: {error}") from error
+
+
+def _joined(url: httpx2.URL, location: str) -> httpx2.URL | None:
+    """Return where ``location`` leads from ``url``, with the credentials of ``url``, or None."""
+    try:
+        target = url.join(location)
+    except httpx2.InvalidURL:
+        return None
+    return target.copy_with(userinfo=url.userinfo) if target.netloc == url.netloc else target
 
 
 class _Response:
@@ -158,6 +185,8 @@ class _Response:
         self._scope = trio.CancelScope()
         self._sent = False
         self._connecting: trio.abc.AsyncResource | None = None
+        self._refusal: httpx2.Response | None = None
+        self._refusal_body = bytearray()
 
     async def receive(self, http: httpx2.AsyncClient, url: httpx2.URL, body: bytes) -> None:
         """Send the request and take the whole response."""
@@ -172,7 +201,9 @@ class _Response:
                         await self._connecting.aclose()
         except httpx2.RequestError as error:
             self.broken = _fault_of_error(error, self._endpoint)
-        if self._scope.cancelled_caught and not self._sent:
+        if self._refusal is not None:  # whatever became of its body
+            self.fault = self._refused(self._refusal)
+        elif self._scope.cancelled_caught and not self._sent:
             self.broken = Fault(f"cannot reach {self._endpoint.host}: no connection within {limit:g} s")
 
     async def _exchange(self, http: httpx2.AsyncClient, url: httpx2.URL, body: bytes) -> None:
@@ -198,12 +229,12 @@ class _Response:
             async for piece in response.aiter_bytes():
                 self._take_piece(piece)  # synchronous: the scope is the only way out
         else:
-            error_body = bytearray()
+            self._refusal = response
+            self._scope.deadline = trio.current_time() + _ERROR_BODY_SECONDS
             async for piece in response.aiter_bytes():
-                error_body += piece[:_ERROR_BODY_BYTES]
-                if len(error_body) >= _ERROR_BODY_BYTES:
+                self._refusal_body += piece[:_ERROR_BODY_BYTES]
+                if len(self._refusal_body) >= _ERROR_BODY_BYTES:
                     self._scope.cancel()
-            self.fault = self._refusal(response, bytes(error_body))
 
     def _take_piece(self, piece: bytes) -> None:
         self._received_bytes += len(piece)
@@ -220,11 +251,11 @@ class _Response:
             grace = _AFTER_DONE_SECONDS if self._answer.done else _AFTER_FINISH_SECONDS
             self._scope.deadline = min(self._scope.deadline, trio.current_time() + grace)
 
-    def _refusal(self, response: httpx2.Response, body: bytes) -> Fault:
+    def _refused(self, response: httpx2.Response) -> Fault:
         return fault_of_status(
             response.status_code,
             response.headers,
-            without_secret(body, self._endpoint.api_key),
+            without_secret(bytes(self._refusal_body), self._endpoint.api_key),
             host=self._endpoint.host,
             now=time.time(),
         )

@@ -8,7 +8,13 @@ import pytest
 import trio
 
 from odek.config.settings import LlmSettings, PriceSettings
-from odek.errors import ContextOverflowError, ModelError, ModelRejectedError, ModelUnavailableError
+from odek.errors import (
+    ConfigError,
+    ContextOverflowError,
+    ModelError,
+    ModelRejectedError,
+    ModelUnavailableError,
+)
 from odek.llm.client import ChatModel, open_client
 from odek.llm.endpoint import Endpoint
 from odek.llm.model import ModelEvent, Retrying, TextPiece
@@ -301,6 +307,25 @@ async def test_a_body_that_never_ends_is_given_up() -> None:
             assert "bytes" in str(error)
 
 
+async def test_an_error_is_told_whatever_becomes_of_its_body() -> None:
+    """A body without an end and one that is cut leave the status and what came."""
+
+    def refuse(*parts: bytes) -> Answer:
+        async def answer(exchange: Exchange) -> None:
+            exchange.keep_alive = False
+            await exchange.send_head(401, {"Transfer-Encoding": "chunked"})
+            for part in parts:
+                await exchange.send_part(part)
+
+        return answer
+
+    for parts in ((b"no such key\n", *[b"x" * 65_536] * 20), (b"no such key\n",)):
+        async with open_scripted_endpoint([refuse(*parts)]) as (model, _):
+            error = await failure_of(model)
+        assert isinstance(error, ModelRejectedError)
+        assert "answered 401: no such key" in str(error)
+
+
 async def test_a_compressed_bomb_is_given_up() -> None:
     """What unpacks beyond the bound is refused, and other compressions are not unpacked at all."""
     packer = zlib.compressobj(wbits=31)
@@ -353,6 +378,18 @@ async def test_a_redirect_elsewhere_is_refused() -> None:
     assert f"redirects to {other.base_url}/chat/completions" in str(error)
 
 
+@pytest.mark.parametrize(
+    "location", ["http://[", "//evil.invalid/", "https://127.0.0.1/", "javascript:x\x1b"]
+)
+async def test_a_strange_redirect_is_refused(location: str) -> None:
+    """Neither nonsense nor another scheme or host is followed, and the message is clean."""
+    async with open_scripted_endpoint([status(307, {"Location": location})]) as (model, _):
+        error = await failure_of(model)
+    assert isinstance(error, ModelRejectedError)
+    assert "redirects to " in str(error)
+    assert str(error).isprintable()
+
+
 async def test_redirects_in_a_circle_end() -> None:
     """A loop is told, not followed."""
     async with open_scripted_endpoint([status(307, {"Location": "/v1/chat/completions"})] * 9) as (model, _):
@@ -384,6 +421,15 @@ async def test_a_proxy_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
         assert proxy.requests[0].path == "http://model.invalid/v1/chat/completions"
         async with open_scripted_endpoint([text_answer("direct")]) as (model, _):
             assert await text_of(model) == "direct"
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "gopher://127.0.0.1:1", "http://x:port"])
+async def test_a_proxy_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    """A wrong proxy variable is a fault of the set-up, told in one line."""
+    monkeypatch.setenv("http_proxy", proxy)
+    async with open_client(Endpoint(base_url="http://model.invalid/v1", model="m")) as model:
+        with pytest.raises(ConfigError, match="proxy named in the environment"):
+            await text_of(model)
 
 
 async def test_random_cancels_leave_nothing_behind() -> None:

@@ -88,6 +88,18 @@ async def test_a_trusted_certificate(certificate: Path, tls: ssl.SSLContext) -> 
     assert done.stdout == b"secure\n"
 
 
+async def test_certificates_that_cannot_be_read() -> None:
+    """A wrong SSL_CERT_FILE is a fault of the set-up, told in one line."""
+    done = await trio.run_process(
+        [sys.executable, "-c", ASK, "https://127.0.0.1:9/v1"],
+        env={**os.environ, "SSL_CERT_FILE": "/nonexistent.pem"},
+        capture_stderr=True,
+        check=False,
+    )
+    last_line = done.stderr.decode().splitlines()[-1]
+    assert last_line.startswith("odek.errors.ConfigError: the trusted certificates cannot be read: ")
+
+
 async def test_a_certificate_that_nobody_vouches_for(tls: ssl.SSLContext) -> None:
     """Refused at once, with the reason, before anything was sent."""
     async with open_model_server([text_answer("never")], tls=tls) as server:

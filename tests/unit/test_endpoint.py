@@ -56,10 +56,11 @@ def test_a_model_must_be_named() -> None:
 
 
 def test_the_key_is_not_shown() -> None:
-    """Neither in the repr nor in the name of the host."""
+    """Neither in the repr nor in what messages show of the address."""
     endpoint = Endpoint(base_url="http://user:pass@x:81/v1", model="m", api_key="sk-secret")
     assert "secret" not in repr(endpoint)
     assert endpoint.host == "x:81"
+    assert endpoint.shown_url == "http://x:81/v1/chat/completions"
 
 
 def test_limits_from_settings_and_from_what_is_known() -> None:
