@@ -30,6 +30,7 @@ from odek.messages import SystemMessage
 from odek.prompt import PromptParts, system_prompt
 from odek.sessions.session import Session
 from odek.sessions.store import SessionStore
+from odek.sessions.unsaved import unsaved_session
 from odek.storage.files import read_file
 from odek.tools.edit_files import PatchTool, WriteFileTool
 from odek.tools.http_get import HttpGetTool
@@ -128,7 +129,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             state=setup.approval,
             approver=setup.approver,
             emit=setup.emit,
-            taint=lambda sources, ingested: session.add_taint(sources, ingested=ingested),
+            taint=session.add_taint,
         )
         agent = Agent(
             model=model,
@@ -194,9 +195,9 @@ async def _open_session(
     elif setup.keep_session:
         session = await trio.to_thread.run_sync(store.create, model, setup.task)
     else:
-        session = store.ephemeral(model, setup.task)
+        session = unsaved_session(model, setup.task)
     stack.callback(session.release)
-    for notice in session.notices:
+    for notice in session.repairs:
         setup.emit(Notice(notice, "warning"))
     if not session.messages:
         block = memory.prompt_block() if memory is not None else ""

@@ -13,7 +13,7 @@ import trio
 
 from odek.app import OpenAgent, Setup, open_agent
 from odek.cli.display import Display, open_display
-from odek.cli.interrupts import Interrupts, open_interrupts
+from odek.cli.interrupts import Interrupts
 from odek.cli.main import EXIT_FAILED, EXIT_LIMIT
 from odek.cli.options import flag_values
 from odek.cli.prompt import TerminalApprover
@@ -110,30 +110,39 @@ def run_once(arguments: argparse.Namespace, *, resume: str | None) -> int:
     """Run one turn in a new or resumed session and return the exit status."""
     run = start(arguments, resume=resume, task=read_task(arguments.task))
 
-    async def main() -> int:
-        async with open_stage(run) as stage:
-            result = await stage.turn(run.task, run.attachments)
-            return exit_status(result, stage.interrupts)
-        return stage.interrupts.exit_status  # a signal asked to leave at once
+    async def main(interrupts: Interrupts) -> int:
+        async with open_stage(run, interrupts) as stage:
+            return exit_status(await stage.turn(run.task, run.attachments), interrupts)
 
     return run_trio(main)
 
 
-def run_trio(main: Callable[[], Awaitable[int]]) -> int:
-    """Run ``main`` on the event loop; an error comes out alone, not in a group."""
+def run_trio(main: Callable[[Interrupts], Awaitable[int]]) -> int:
+    """Run ``main`` on the event loop until it ends or a signal asks to leave; return the exit status.
+
+    An error comes out alone, not in a group.
+    """
+
+    async def run() -> int:
+        interrupts = Interrupts()
+        with interrupts.leaving:
+            return await main(interrupts)
+        return interrupts.exit_status
+
     with unwrapped_errors():
-        return trio.run(main)
+        return trio.run(run)
 
 
 @asynccontextmanager
-async def open_stage(run: AgentRun) -> AsyncGenerator[Stage]:
-    """Yield an agent ready to work, shown in the terminal. A signal to leave cancels the block."""
+async def open_stage(run: AgentRun, interrupts: Interrupts) -> AsyncGenerator[Stage]:
+    """Yield an agent ready to work, shown in the terminal, signals watched."""
     config = run.resolved.config
     verbose = config.interaction_mode == "verbose"
     renderer = make_renderer(
         sys.stdout, sys.stderr, os.environ, json=run.json, no_color=config.no_color, verbose=verbose
     )
-    async with open_interrupts() as interrupts, open_display(renderer) as display:
+    async with open_display(renderer) as display, trio.open_nursery() as nursery:
+        await nursery.start(interrupts.watch)
         approval = ApprovalState()
         setup = Setup(
             resolved=run.resolved,
@@ -148,6 +157,7 @@ async def open_stage(run: AgentRun) -> AsyncGenerator[Stage]:
         )
         async with open_agent(setup) as opened:
             yield Stage(opened, display, interrupts)
+        nursery.cancel_scope.cancel()
 
 
 def exit_status(result: TurnResult | None, interrupts: Interrupts) -> int:

@@ -2,13 +2,12 @@
 
 import os
 import signal
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import trio
 
-__all__ = ["Interrupts", "open_interrupts"]
+__all__ = ["Interrupts"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -18,14 +17,15 @@ _T = TypeVar("_T")
 class Interrupts:
     """What the person or the system asked to end.
 
-    ``received`` is the signal that ended the last turn, or None.
+    ``leaving`` is the scope of everything: it is cancelled to leave. ``received`` is the
+    signal that ended the last turn or the program, or None.
     """
 
-    def __init__(self, leave: Callable[[], None]) -> None:
-        self._leave = leave
+    def __init__(self) -> None:
+        self.leaving = trio.CancelScope()
+        self.received: signal.Signals | None = None
         self._turn: trio.CancelScope | None = None
         self._count = 0
-        self.received: signal.Signals | None = None
 
     @property
     def exit_status(self) -> int:
@@ -35,8 +35,11 @@ class Interrupts:
     async def run_turn(self, turn: Callable[[], Awaitable[_T]]) -> _T | None:
         """Run a turn that Ctrl-C cancels; None when it was cancelled."""
         self.received, self._count = None, 0
-        with trio.CancelScope() as self._turn:
-            return await turn()
+        try:
+            with trio.CancelScope() as self._turn:
+                return await turn()
+        finally:
+            self._turn = None
         return None
 
     async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -56,14 +59,4 @@ class Interrupts:
         if self._turn is not None:
             self._turn.cancel()
         if number != signal.SIGINT or self._count > 1 or self._turn is None:
-            self._leave()
-
-
-@asynccontextmanager
-async def open_interrupts() -> AsyncGenerator[Interrupts]:
-    """Yield interrupts that watch for signals; a signal to leave cancels the block."""
-    async with trio.open_nursery() as nursery:
-        interrupts = Interrupts(nursery.cancel_scope.cancel)
-        await nursery.start(interrupts.watch)
-        yield interrupts
-        nursery.cancel_scope.cancel()
+            self.leaving.cancel()

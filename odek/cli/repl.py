@@ -1,0 +1,117 @@
+"""``odek repl``: a dialogue in one session."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from odek.cli.options import add_agent_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odek.cli.agent import AgentRun, Stage
+    from odek.cli.interrupts import Interrupts
+
+EPILOG = """\
+Enter sends; Alt-Enter, a trailing backslash or an open ``` fence begin a new line.
+Ctrl-C ends the running turn, twice leaves. Ctrl-D or /exit leaves.
+
+exit status: 0; 3 when another process has the session"""
+
+COMMANDS = {
+    "/help": "show these commands",
+    "/plan": "show the plan and what is done of it",
+    "/memory": "show what is remembered",
+    "/cost": "show the tokens and the cost of this session",
+    "/exit": "leave",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the session and the common flags."""
+    parser.add_argument("--id", metavar="ID", help="session, or the start of its id (a new one)")
+    add_agent_options(parser)
+    parser.epilog = EPILOG
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Talk until the person leaves."""
+    from odek.cli.agent import run_trio, start
+
+    run = start(arguments, resume=arguments.id, task="repl")
+    return run_trio(lambda interrupts: _talk(run, interrupts))
+
+
+async def _talk(run: "AgentRun", interrupts: "Interrupts") -> int:
+    from odek.cli.agent import open_stage
+    from odek.cli.repl_input import open_repl_input
+
+    attachments = run.attachments
+    async with open_stage(run, interrupts) as stage:
+        history, no_color = run.home / "repl_history", run.resolved.config.no_color
+        async with open_repl_input(
+            history, COMMANDS, mask=stage.opened.agent.mask, no_color=no_color
+        ) as lines:
+            while True:
+                await stage.display.settle()
+                async with stage.display.paused():
+                    text = await lines.read()
+                if text is None or text.strip() == "/exit":
+                    return 0
+                if text.strip().startswith("/"):
+                    await _command(text.strip(), stage)
+                elif text.strip():
+                    await stage.turn(text, attachments)
+                    attachments = []
+
+
+async def _command(text: str, stage: "Stage") -> None:
+    """Carry out one command of the repl."""
+    shows: dict[str, Callable[[Stage], str]] = {"/help": _help, "/plan": _plan, "/cost": _cost}
+    name = text.split(maxsplit=1)[0]
+    if name == "/memory":
+        await _say(stage, await _memory(stage))
+    elif show := shows.get(name):
+        await _say(stage, show(stage))
+    else:
+        await _say(stage, f"there is no command {name}; /help lists them")
+
+
+async def _say(stage: "Stage", text: str) -> None:
+    from odek.events import Notice
+
+    for line in text.splitlines():
+        stage.display.emit(Notice(line))
+    await stage.display.settle()
+
+
+def _help(stage: "Stage") -> str:  # noqa: ARG001 - as the other commands
+    width = max(map(len, COMMANDS))
+    return "\n".join(f"{name:<{width}}  {meaning}" for name, meaning in COMMANDS.items())
+
+
+def _plan(stage: "Stage") -> str:
+    return stage.opened.plan.render() or "there is no plan"
+
+
+def _cost(stage: "Stage") -> str:
+    usage = stage.opened.session.usage
+    known = {
+        "prompt tokens": usage.prompt_tokens,
+        "of them cached": usage.cached_tokens,
+        "answer tokens": usage.completion_tokens,
+    }
+    lines = [f"{name:<14}  {count:>12,}" for name, count in known.items() if count is not None]
+    if usage.cost_usd is not None:
+        lines.append(f"{'cost':<14}  {usage.cost_usd:>11.4f}$")
+    return "\n".join(lines) or "the model reports no usage"
+
+
+async def _memory(stage: "Stage") -> str:
+    memory = stage.opened.memory
+    if memory is None:
+        return "the memory is switched off (memory.enabled)"
+    lines: list[str] = []
+    for facts in await memory.read():
+        lines.append(f"{facts.target}.md, {facts.percent}% full")
+        lines += [f"  {fact.text}" for fact in facts.entries] or ["  nothing yet"]
+    return "\n".join(lines)
