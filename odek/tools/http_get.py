@@ -1,0 +1,198 @@
+"""The ``http_get`` tool: one page of the web as text."""
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import msgspec
+import trio
+from msgspec import Meta
+
+from odek.errors import ToolError
+from odek.text import clip_bytes, clip_line, without_surrogates
+from odek.tools.addresses import is_public, parse_address, refusal
+from odek.tools.textfile import binary_kind, decode_lines, sniff, utf8
+from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
+from odek.trust.effects import Effects
+
+if TYPE_CHECKING:
+    import ssl
+
+    from odek.tools.http_exchange import Hop
+
+__all__ = ["HttpGetArguments", "HttpGetTool"]
+
+BODY_BYTES = 1_000_000
+"""Taken of a body, decompressed; a page of text is rarely a tenth of that."""
+
+OUTPUT_BYTES = 100_000
+"""Of the text for the model, about 25,000 tokens."""
+
+ERROR_OUTPUT_BYTES = 4000
+"""Of the page that comes with an error status: its first sentences say what is wrong."""
+
+MAX_REDIRECTS = 5
+TOTAL_SECONDS = 60.0
+"""For everything, redirects included; no measurement behind either."""
+
+_URL_CHARACTERS = 2000
+_NOT_IN_URL = re.compile("[\x00-\x20\x7f-\xa0\\\\\u2028\u2029\ud800-\udfff]")
+_CHARSET = re.compile(  # other codecs of Python are no encodings of text, or slow ones
+    r"(us-)?ascii|utf-?(8|16|32)(-?[bl]e)?|iso-?8859-\d+|latin-?\d+|(windows|cp)-?\d+|koi8-\w"
+    r"|big5\w*|gb\w+|(shift[_-])?jis|euc[_-]\w+|iso-2022-\w+|macintosh",
+    re.IGNORECASE,
+)
+_MEDIA = ("image/", "audio/", "video/", "font/")
+_MARKUP = frozenset({"text/html", "application/xhtml+xml"})
+
+
+class HttpGetArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to fetch."""
+
+    url: Annotated[str, Meta(description="Address, starting with http:// or https://.")]
+
+
+class HttpGetTool(Tool[HttpGetArguments]):
+    """Fetches pages. ``tls`` holds the certificates to trust; None means those of the system.
+
+    Connections are made directly, not through a proxy, to an address that was looked at
+    before: a name cannot lead to one place when it is judged and to another when it is used.
+    """
+
+    name: ClassVar[str] = "http_get"
+    description: ClassVar[str] = (
+        "Fetch a URL and return its text: HTML as readable text with headings and links, JSON and other "
+        "text as it is. At most 1 MB is taken. The first line says status, type and where it came from."
+    )
+    arguments_type = HttpGetArguments
+    timeout_seconds = TOTAL_SECONDS + 5
+
+    def __init__(self, tls: "ssl.SSLContext | None" = None) -> None:
+        self._tls = tls
+
+    async def prepare(self, arguments: HttpGetArguments) -> PreparedCall:
+        """Check the address; see the base class."""
+        await trio.lowlevel.checkpoint()
+        url = arguments.url.strip()
+        _check_url(url)
+
+        async def run(_scope: CallScope) -> ToolOutput:
+            with trio.move_on_after(TOTAL_SECONDS):
+                return await self._get(url)
+            raise ToolError(f"http_get: {clip_line(url, 200)} took longer than {TOTAL_SECONDS:g} s")
+
+        return PreparedCall(url, Effects(urls=(url,)), run)
+
+    async def _get(self, asked: str) -> ToolOutput:
+        from odek.tools.http_exchange import ask, parse_url, resolve
+
+        url, asked_host, began_public = asked, "", False
+        for redirects in range(MAX_REDIRECTS + 1):
+            parsed = parse_url(url)
+            addresses = await resolve(parsed)
+            public = all(map(is_public, addresses))
+            if not redirects:
+                asked_host, began_public = parsed.host, public
+            if not public and (parsed.host != asked_host or began_public):
+                raise ToolError(
+                    f"http_get: {asked_host} redirects to {clip_line(url, 200)}, which is private; "
+                    "fetch that address itself if it is meant"
+                )
+            hop = await ask(parsed, addresses, await self._context(parsed.scheme), BODY_BYTES)
+            if not hop.redirect:
+                return await trio.to_thread.run_sync(partial(_output, hop, redirects))
+            url = hop.redirect
+            _check_url(url)
+        raise ToolError(f"http_get: {clip_line(asked, 200)} redirects more than {MAX_REDIRECTS} times")
+
+    async def _context(self, scheme: str) -> "ssl.SSLContext":
+        import ssl
+
+        import httpx2
+
+        if scheme == "http":
+            return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, and costs no time
+        if self._tls is None:  # reading the certificates takes a while
+            self._tls = await trio.to_thread.run_sync(httpx2.create_ssl_context, abandon_on_cancel=True)
+        return self._tls
+
+
+def _check_url(url: str) -> None:
+    """Refuse what is no plain web address, and addresses that are refused as they are written.
+
+    Raises:
+        ToolError: says which rule.
+    """
+    from urllib.parse import urlsplit
+
+    shown = clip_line(without_surrogates(url), 200)
+    if len(url) > _URL_CHARACTERS or _NOT_IN_URL.search(url):
+        raise ToolError(
+            f"http_get: {shown} is not a URL: more than {_URL_CHARACTERS} characters, "
+            "or a space, backslash or control character in it"
+        )
+    try:
+        parts = urlsplit(url)
+        host, _port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ToolError(f"http_get: {shown} is not a URL: {error}") from None
+    if parts.scheme not in {"http", "https"}:
+        raise ToolError(f"http_get: {shown} does not start with http:// or https://")
+    if not host:
+        raise ToolError(f"http_get: {shown} names no host")
+    if "@" in parts.netloc:
+        raise ToolError("http_get: the URL holds a user name or password, which is not sent; leave it out")
+    try:
+        why = refusal(parse_address(host))
+    except ValueError:
+        return  # a name: it is judged by what it resolves to
+    if why:
+        raise ToolError(f"http_get: {host} is refused: {why}")
+
+
+def _output(hop: "Hop", redirects: int) -> ToolOutput:
+    media_type = hop.content_type.partition(";")[0].strip().lower()
+    moved = {0: "", 1: ", after a redirect"}.get(redirects, f", after {redirects} redirects")
+    status = f"{hop.status} {hop.reason}".strip()
+    head = f"{status}, {media_type or 'no type given'}, from {hop.url} at {hop.address}{moved}"
+    text = _text(hop, media_type)
+    failed = hop.status >= 400
+    if text is None:
+        size = f"{hop.size} bytes" if hop.size.isdecimal() else f"{len(hop.body):,} bytes or more"
+        kind = binary_kind(hop.body) or media_type
+        return ToolOutput(without_surrogates(f"[{head}]\n[not text: {kind}, {size}]"), is_error=True)
+    shown = clip_bytes(text, ERROR_OUTPUT_BYTES if failed else OUTPUT_BYTES)
+    notes = ""
+    if len(shown) < len(text):
+        notes = f"\n[cut: {len(shown):,} of {len(text):,} characters]"
+    elif hop.cut:
+        notes = f"\n[cut: the body is longer than the {BODY_BYTES:,} bytes that are taken]"
+    return ToolOutput(without_surrogates(f"[{head}]\n{shown or '[empty]'}{notes}"), is_error=failed)
+
+
+def _text(hop: "Hop", media_type: str) -> str | None:
+    """Return the body as text, None when it is none."""
+    from odek.tools.html_text import declared_charset, readable
+
+    charset = hop.content_type.lower().partition("charset=")[2].partition(";")[0].strip("\"' ")
+    wide = charset.startswith(("utf-16", "utf-32"))
+    if media_type.startswith(_MEDIA) and media_type != "image/svg+xml":
+        return None
+    text = _decoded(hop.body, charset if _CHARSET.fullmatch(charset) else "", wide=wide)
+    if text is None:
+        return None
+    markup = media_type in _MARKUP or (
+        not media_type and text.lstrip()[:15].lower().startswith("<!doctype html")
+    )
+    if markup and not charset and _CHARSET.fullmatch(named := declared_charset(hop.body)):
+        text = hop.body.decode(named, "replace")
+    return readable(text, hop.url) if markup else text
+
+
+def _decoded(body: bytes, charset: str, *, wide: bool) -> str | None:
+    if charset:
+        return None if binary_kind(body) and not wide else body.decode(charset, "replace")
+    if (codec := sniff(body)) is None:
+        return None
+    (text,), _ = decode_lines([b"".join(utf8([body], codec))])
+    return text
