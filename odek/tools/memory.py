@@ -1,0 +1,209 @@
+"""The `memory` tool: what the agent keeps for later sessions."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Literal, TypeVar, assert_never
+
+import msgspec
+from msgspec import Meta
+
+from odek.errors import MemoryRefusedError, StoreError, ToolError
+from odek.memory.facts import FIELD_LIMIT_BYTES, Change, Fact, Facts, Target, check_field
+from odek.memory.service import Memory, fill_warning
+from odek.text import clip_bytes, clip_line
+from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
+from odek.trust.effects import Effects
+
+__all__ = ["MemoryArguments", "MemoryTool"]
+
+_T = TypeVar("_T")
+
+# Enough of an entry from before the bound on fields to recognise it by.
+_EXCERPT_BYTES = 512
+
+
+class MemoryArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to do, and with which fact."""
+
+    action: Annotated[
+        Literal["add", "replace", "remove", "read", "search", "stats"],
+        Meta(description="read returns every fact; search needs query; stats gives sizes and fill."),
+    ]
+    target: Annotated[
+        Target | None,
+        Meta(
+            description="user: the person, preferences, style. env: system, tools, conventions, "
+            "architecture. Needed for add; narrows replace, remove and stats."
+        ),
+    ] = None
+    content: Annotated[
+        str, Meta(description="For add and replace: the fact, self-contained, at most 2048 bytes.")
+    ] = ""
+    old_text: Annotated[
+        str, Meta(description="For replace and remove: a part of the entry that no other entry contains.")
+    ] = ""
+    query: Annotated[str, Meta(description="For search: words to look for.")] = ""
+
+
+class MemoryTool(Tool[MemoryArguments]):
+    """Keeps facts across sessions."""
+
+    name = "memory"
+    description = (
+        "Durable facts across sessions, in two small files, user and env. Facts are shown at the start of "
+        "each session; a change shows there from the next session on. Store what stays true and is not in "
+        "the repository: preferences, corrections, conventions, decisions. Never store secrets. You maintain "
+        "the files: when one is full, remove or replace the entries of least value. Records that can be "
+        "recovered from git or its host (release notes, merged changes) go first; pointers to local work "
+        "that is tracked nowhere else (plans, findings under review) go last."
+    )
+    arguments_type = MemoryArguments
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def prepare(self, arguments: MemoryArguments) -> PreparedCall:
+        """Check the fields, and select and pin the entry that a change is about."""
+        try:
+            match arguments.action:
+                case "add":
+                    return await self._prepare_add(arguments)
+                case "replace":
+                    return await self._prepare_replace(arguments)
+                case "remove":
+                    return await self._prepare_remove(arguments)
+                case "read":
+                    return PreparedCall("read", Effects(), self._read)
+                case "search":
+                    return self._prepare_search(arguments)
+                case "stats":
+                    return self._prepare_stats(arguments)
+                case _:
+                    assert_never(arguments.action)
+        except (MemoryRefusedError, StoreError) as error:
+            raise ToolError(str(error)) from error
+
+    async def _prepare_add(self, arguments: MemoryArguments) -> PreparedCall:
+        target = arguments.target
+        if target is None:
+            raise ToolError("memory: add needs target: user or env")
+        content = await self._memory.check_content(arguments.content)
+
+        async def change() -> Change:
+            return await self._memory.add(target, content)
+
+        return _mutation(f"add to {target}: {content}", _diff(target, "", content), "Added to", change)
+
+    async def _prepare_replace(self, arguments: MemoryArguments) -> PreparedCall:
+        content = await self._memory.check_content(arguments.content)
+        fact = await self._memory.select(arguments.old_text, arguments.target)
+
+        async def change() -> Change:
+            return await self._memory.replace(fact, content)
+
+        preview = _diff(fact.target, _whole(fact), content)
+        return _mutation(f"replace in {fact.target}: {content}", preview, "Replaced an entry of", change)
+
+    async def _prepare_remove(self, arguments: MemoryArguments) -> PreparedCall:
+        fact = await self._memory.select(arguments.old_text, arguments.target)
+
+        async def change() -> Change:
+            return await self._memory.remove(fact)
+
+        preview = _diff(fact.target, _whole(fact), "")
+        return _mutation(f"remove from {fact.target}: {fact.text}", preview, "Removed from", change)
+
+    def _prepare_search(self, arguments: MemoryArguments) -> PreparedCall:
+        check_field("query", arguments.query)
+        if not arguments.query.strip():
+            raise ToolError("memory: search needs query: words to look for")
+
+        async def run(_: CallScope) -> ToolOutput:
+            facts = await _translated(lambda: self._memory.search(arguments.query))
+            if not facts:
+                return ToolOutput(f"No fact has a word of {clip_line(arguments.query, 100)!r}.")
+            return ToolOutput("\n".join(f"{fact.target}: {fact.text}" for fact in facts))
+
+        return PreparedCall(f"search {clip_line(arguments.query, 80)}", Effects(), run)
+
+    def _prepare_stats(self, arguments: MemoryArguments) -> PreparedCall:
+        async def run(_: CallScope) -> ToolOutput:
+            files = await _translated(self._memory.read)
+            chosen = {f.target: _stats(f) for f in files if arguments.target in {None, f.target}}
+            return ToolOutput(msgspec.json.format(msgspec.json.encode(chosen), indent=1).decode())
+
+        return PreparedCall(f"stats {arguments.target or ''}".rstrip(), Effects(), run)
+
+    async def _read(self, _: CallScope) -> ToolOutput:
+        files = await _translated(self._memory.read)
+        parts = [f"── {facts.target}.md, {_fill(facts)} ──\n{_entries(facts)}" for facts in files]
+        return ToolOutput("\n\n".join(parts))
+
+
+def _mutation(summary: str, preview: str, done: str, change: Callable[[], Awaitable[Change]]) -> PreparedCall:
+    """Return a call that makes one change and reports it."""
+
+    async def run(_: CallScope) -> ToolOutput:
+        made = await _translated(change)
+        file = f"{made.fact.target}.md"
+        if not made.changed:
+            return ToolOutput(f"{file} already holds this as entry {made.fact.index}; nothing changed.")
+        said = f"{done} {file}: {clip_line(made.fact.shown, 100)} ({_fill(made.facts)})"
+        return ToolOutput(
+            "\n".join(filter(None, [said, fill_warning(made.facts)])),
+            changed=(f"memory {file}",),
+            diff=preview,
+        )
+
+    return PreparedCall(clip_line(summary, 100), Effects(writes_memory=True), run, preview)
+
+
+async def _translated(work: Callable[[], Awaitable[_T]]) -> _T:
+    """Turn what the store raises into what a model reads; a changed target is one already."""
+    try:
+        return await work()
+    except (MemoryRefusedError, StoreError) as error:
+        raise ToolError(str(error)) from error
+
+
+def _diff(target: Target, old: str, new: str) -> str:
+    """Return the whole change as a unified diff of one entry."""
+    removed = [f"-{line}" for line in old.splitlines()]
+    added = [f"+{line}" for line in new.splitlines()]
+    header = [
+        f"--- memory/{target}.md",
+        f"+++ memory/{target}.md",
+        f"@@ -{len(removed)} +{len(added)} @@ entry",
+    ]
+    return "\n".join([*header, *removed, *added, ""])
+
+
+def _whole(fact: Fact) -> str:
+    """Return the entry for an approval; one that is too long to show is identified instead."""
+    if fact.size_bytes <= FIELD_LIMIT_BYTES:
+        return fact.text
+    import hashlib
+
+    digest = hashlib.sha256(fact.text.encode()).hexdigest()
+    return (
+        f"[{fact.size_bytes:,} bytes, SHA-256 {digest}; its first {_EXCERPT_BYTES} bytes:]\n"
+        f"{clip_bytes(fact.text, _EXCERPT_BYTES)}\n[excerpt ends]"
+    )
+
+
+def _fill(facts: Facts) -> str:
+    return f"{facts.used_bytes:,} of {facts.limit_bytes:,} bytes, {facts.percent}%"
+
+
+def _entries(facts: Facts) -> str:
+    return "\n§\n".join(fact.shown for fact in facts.entries) or "(empty)"
+
+
+def _stats(facts: Facts) -> dict[str, Any]:
+    return {
+        "used": facts.used_bytes,
+        "cap": facts.limit_bytes,
+        "entries": [
+            {"index": fact.index, "chars": fact.size_bytes, "preview": clip_line(fact.shown, 72)}
+            for fact in facts.entries
+        ],
+    }
