@@ -12,14 +12,13 @@ import msgspec
 from odek.llm.offline_rules import EXAMPLES, Call, Help, NotUnderstood, Step
 from odek.messages import AssistantMessage, Message, ToolCall, ToolMessage
 from odek.text import clip_line
+from odek.trust.fence import strip_fences
 
 __all__ = ["report"]
 
 # A result is quoted up to here; the whole of it is in the transcript. No measurement behind either.
 _QUOTED_LINES = 12
 _QUOTED_LINE_CHARACTERS = 200
-
-_FENCE_TAG = re.compile(r"</?untrusted_content\b[^>\n]*>\n?")
 
 
 def report(steps: Sequence[Step], since: Sequence[Message], offered: Collection[str]) -> str:
@@ -68,8 +67,9 @@ def _describe(call: ToolCall, result: str | None) -> str:
     label = f"`{_label(call)}`"
     if result is None:
         return f"{label} has no result."
-    fenced = "<untrusted_content" in result
-    text = (_FENCE_TAG.sub("", result) if fenced else result).strip("\n")
+    unfenced = strip_fences(result)
+    fenced = unfenced != result
+    text = unfenced.strip("\n")
     if not text.strip():
         return f"{label} returned nothing."
     lines = text.splitlines()
