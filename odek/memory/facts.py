@@ -6,6 +6,7 @@ change the files at once: each change is made under one lock, on what is then on
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -266,6 +267,7 @@ def check_field(name: str, value: str) -> None:
         )
 
 
+@lru_cache(maxsize=512)  # the same few entries are looked at in every turn; both files hold far fewer
 def _rejection(text: str) -> str:
     """Return why ``text`` must not be remembered, or ""."""
     from odek.trust.scan import scan
