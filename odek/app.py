@@ -40,12 +40,13 @@ from odek.tools.plan import Plan, PlanTool
 from odek.tools.read_file import ReadFileTool
 from odek.tools.search_files import SearchFilesTool
 from odek.tools.session_search import SessionSearchTool
-from odek.tools.shell import Shell, open_background
+from odek.tools.shell import Shell
 from odek.tools.tool import Tool
 from odek.trust.approval import ApprovalState, Approver
 from odek.trust.fence import FENCE_RULE, fence
 from odek.trust.paths import Where, literal, reads_outside
 from odek.trust.secrets import Masker
+from subagent.background import Background, open_background
 
 __all__ = ["OpenAgent", "Setup", "open_agent"]
 
@@ -229,7 +230,7 @@ def _system_prompt(setup: Setup, memory_block: str) -> str:
 
 
 def _tools(
-    setup: Setup, memory: Memory | None, plan: Plan, disk: trio.CapacityLimiter, background: Any
+    setup: Setup, memory: Memory | None, plan: Plan, disk: trio.CapacityLimiter, background: Background
 ) -> list[Tool[Any]]:
     """Return every tool there is; a new one is a line here."""
     workspace, config = setup.workspace, setup.resolved.config

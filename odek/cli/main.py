@@ -120,6 +120,12 @@ def entry() -> NoReturn:
         # The reader, such as `head`, has what it wanted. Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
+    except Exception as error:
+        if os.environ.get("ODEK_DEBUG"):
+            raise
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        print(f"odek: internal error: {text} (ODEK_DEBUG=1 shows where)", file=sys.stderr)
+        status = EXIT_FAILED
     sys.exit(status)
 
 

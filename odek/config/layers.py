@@ -14,7 +14,7 @@ from odek.config.keys import Key, build, default_of, table, variables
 from odek.config.secrets_env import parse_secrets
 from odek.config.settings import REFUSED_IN_PROJECTS, Config
 from odek.config.substitution import looks_like_credential, names_in, substitute, substitute_public
-from odek.config.variables import HOME_VARIABLE, complaint, in_order, is_unused, parsed
+from odek.config.variables import DEBUG_VARIABLE, HOME_VARIABLE, complaint, in_order, is_unused, parsed
 
 __all__ = ["API_KEY_VARIABLES", "Layer", "Origin", "Resolved", "SourceText", "Sources", "resolve"]
 
@@ -187,7 +187,7 @@ class _Resolution:
                 self._set(key.path, value, Origin("environment", self._variable_name(name)))
             elif is_unused(name):
                 unused.append(name)
-            elif name != HOME_VARIABLE:
+            elif name not in {HOME_VARIABLE, DEBUG_VARIABLE}:
                 self._notices.append(f"environment: {complaint(name)}")
         checker.finish()
         self._note("environment", "not used by this version:", unused)

@@ -10,10 +10,13 @@ from odek.config.checking import nearest
 from odek.config.keys import Key, bare, table, variables
 from odek.config.settings import UNUSED
 
-__all__ = ["HOME_VARIABLE", "complaint", "in_order", "is_unused", "parsed"]
+__all__ = ["DEBUG_VARIABLE", "HOME_VARIABLE", "complaint", "in_order", "is_unused", "parsed"]
 
 HOME_VARIABLE = "ODEK_HOME"
 """Moves the directory of the files; it is not a key, for the files are found by it."""
+
+DEBUG_VARIABLE = "ODEK_DEBUG"
+"""Shows where a fault of odek's own arose; it is not a key, for it matters before any file is read."""
 
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 # Bounded, so that no text becomes an infinite or endless number.
