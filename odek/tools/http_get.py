@@ -9,27 +9,18 @@ import trio
 from msgspec import Meta
 
 from odek.errors import ToolError
-from odek.text import clip_bytes, clip_line, without_surrogates
+from odek.text import clip_line, without_surrogates
 from odek.tools.addresses import is_public, parse_address, refusal
-from odek.tools.textfile import binary_kind, decode_lines, sniff, utf8
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects
 
 if TYPE_CHECKING:
     import ssl
 
-    from odek.tools.http_exchange import Hop
-
 __all__ = ["HttpGetArguments", "HttpGetTool"]
 
 BODY_BYTES = 1_000_000
 """Taken of a body, decompressed; a page of text is rarely a tenth of that."""
-
-OUTPUT_BYTES = 100_000
-"""Of the text for the model, about 25,000 tokens."""
-
-ERROR_OUTPUT_BYTES = 4000
-"""Of the page that comes with an error status: its first sentences say what is wrong."""
 
 MAX_REDIRECTS = 5
 TOTAL_SECONDS = 60.0
@@ -37,13 +28,6 @@ TOTAL_SECONDS = 60.0
 
 _URL_CHARACTERS = 2000
 _NOT_IN_URL = re.compile("[\x00-\x20\x7f-\xa0\\\\\u2028\u2029\ud800-\udfff]")
-_CHARSET = re.compile(  # other codecs of Python are no encodings of text, or slow ones
-    r"(us-)?ascii|utf-?(8|16|32)(-?[bl]e)?|iso-?8859-\d+|latin-?\d+|(windows|cp)-?\d+|koi8-\w"
-    r"|big5\w*|gb\w+|(shift[_-])?jis|euc[_-]\w+|iso-2022-\w+|macintosh",
-    re.IGNORECASE,
-)
-_MEDIA = ("image/", "audio/", "video/", "font/")
-_MARKUP = frozenset({"text/html", "application/xhtml+xml"})
 
 
 class HttpGetArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,6 +69,7 @@ class HttpGetTool(Tool[HttpGetArguments]):
 
     async def _get(self, asked: str) -> ToolOutput:
         from odek.tools.http_exchange import ask, parse_url, resolve
+        from odek.tools.http_page import describe_page
 
         url, asked_host, began_public = asked, "", False
         for redirects in range(MAX_REDIRECTS + 1):
@@ -100,7 +85,7 @@ class HttpGetTool(Tool[HttpGetArguments]):
                 )
             hop = await ask(parsed, addresses, await self._context(parsed.scheme), BODY_BYTES)
             if not hop.redirect:
-                return await trio.to_thread.run_sync(partial(_output, hop, redirects))
+                return await trio.to_thread.run_sync(partial(describe_page, hop, redirects))
             url = hop.redirect
             _check_url(url)
         raise ToolError(f"http_get: {clip_line(asked, 200)} redirects more than {MAX_REDIRECTS} times")
@@ -148,51 +133,3 @@ def _check_url(url: str) -> None:
         return  # a name: it is judged by what it resolves to
     if why:
         raise ToolError(f"http_get: {host} is refused: {why}")
-
-
-def _output(hop: "Hop", redirects: int) -> ToolOutput:
-    media_type = hop.content_type.partition(";")[0].strip().lower()
-    moved = {0: "", 1: ", after a redirect"}.get(redirects, f", after {redirects} redirects")
-    status = f"{hop.status} {hop.reason}".strip()
-    head = f"{status}, {media_type or 'no type given'}, from {hop.url} at {hop.address}{moved}"
-    text = _text(hop, media_type)
-    failed = hop.status >= 400
-    if text is None:
-        size = f"{hop.size} bytes" if hop.size.isdecimal() else f"{len(hop.body):,} bytes or more"
-        kind = binary_kind(hop.body) or media_type
-        return ToolOutput(without_surrogates(f"[{head}]\n[not text: {kind}, {size}]"), is_error=True)
-    shown = clip_bytes(text, ERROR_OUTPUT_BYTES if failed else OUTPUT_BYTES)
-    notes = ""
-    if len(shown) < len(text):
-        notes = f"\n[cut: {len(shown):,} of {len(text):,} characters]"
-    elif hop.cut:
-        notes = f"\n[cut: the body is longer than the {BODY_BYTES:,} bytes that are taken]"
-    return ToolOutput(without_surrogates(f"[{head}]\n{shown or '[empty]'}{notes}"), is_error=failed)
-
-
-def _text(hop: "Hop", media_type: str) -> str | None:
-    """Return the body as text, None when it is none."""
-    from odek.tools.html_text import declared_charset, readable
-
-    charset = hop.content_type.lower().partition("charset=")[2].partition(";")[0].strip("\"' ")
-    wide = charset.startswith(("utf-16", "utf-32"))
-    if media_type.startswith(_MEDIA) and media_type != "image/svg+xml":
-        return None
-    text = _decoded(hop.body, charset if _CHARSET.fullmatch(charset) else "", wide=wide)
-    if text is None:
-        return None
-    markup = media_type in _MARKUP or (
-        not media_type and text.lstrip()[:15].lower().startswith("<!doctype html")
-    )
-    if markup and not charset and _CHARSET.fullmatch(named := declared_charset(hop.body)):
-        text = hop.body.decode(named, "replace")
-    return readable(text, hop.url) if markup else text
-
-
-def _decoded(body: bytes, charset: str, *, wide: bool) -> str | None:
-    if charset:
-        return None if binary_kind(body) and not wide else body.decode(charset, "replace")
-    if (codec := sniff(body)) is None:
-        return None
-    (text,), _ = decode_lines([b"".join(utf8([body], codec))])
-    return text

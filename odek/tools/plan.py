@@ -27,23 +27,25 @@ class PlanStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Plan:
-    """The plan of one session. ``on_change`` gets the new steps each time that they are replaced."""
+    """The plan of one session. ``on_change`` gets (state, title) of each step when they are replaced."""
 
-    def __init__(self, on_change: Callable[[tuple[PlanStep, ...]], None] = lambda _steps: None) -> None:
+    def __init__(
+        self, on_change: Callable[[tuple[tuple[str, str], ...]], None] = lambda _steps: None
+    ) -> None:
         self.steps: tuple[PlanStep, ...] = ()
         self._on_change = on_change
 
     def replace(self, steps: Sequence[PlanStep]) -> None:
         """Put ``steps`` in the place of all that were there."""
         self.steps = tuple(steps)
-        self._on_change(self.steps)
+        self._on_change(tuple((step.state, step.title) for step in self.steps))
 
     def open_titles(self) -> tuple[str, ...]:
         """Return the titles of the steps that are still to be done."""
         return tuple(step.title for step in self.steps if step.state in {"open", "doing"})
 
     def render(self) -> str:
-        """Return the plan as lines such as ``[x] 1. Read the code``."""
+        """Return the plan as lines such as ``[x] 1. Read the code``, "" when there is none."""
         lines = [
             f"[{_MARKS[step.state]}] {number}. {step.title}" for number, step in enumerate(self.steps, 1)
         ]
@@ -84,7 +86,7 @@ class PlanTool(Tool[PlanArguments]):
         async def run(_scope: CallScope) -> ToolOutput:
             await trio.lowlevel.checkpoint()
             self._plan.replace(steps)
-            return ToolOutput(self._plan.render())
+            return ToolOutput(self._plan.render() or "the plan is empty")
 
         done = sum(step.state == "done" for step in steps)
         return PreparedCall(f"{len(steps)} steps, {done} done", Effects(), run)

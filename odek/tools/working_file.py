@@ -1,6 +1,5 @@
 """People's working files: taken as they are, replaced only while they still are that."""
 
-import hashlib
 import os
 import stat
 from contextlib import suppress
@@ -24,7 +23,6 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     target: Target
     data: bytes | None
-    digest: bytes
 
 
 def take(argument: str, workspace: Path) -> Snapshot:
@@ -39,7 +37,7 @@ def take(argument: str, workspace: Path) -> Snapshot:
         _check_parent(target)
     elif not os.access(target.resolved, os.W_OK):
         raise ToolError(f"{target.shown} is read-only; change its mode first if it should be written")
-    return Snapshot(target, data, _digest(data))
+    return Snapshot(target, data)
 
 
 def replace(snapshot: Snapshot, data: bytes) -> None:
@@ -104,7 +102,7 @@ def _check_parent(target: Target) -> None:
 
 def _confirm(snapshot: Snapshot) -> None:
     confirm(snapshot.target)
-    if _digest(_read(snapshot.target)) != snapshot.digest:
+    if _read(snapshot.target) != snapshot.data:
         raise TargetChangedError(
             f"{snapshot.target.shown} changed while its edit waited; read it again, then edit it"
         )
@@ -138,7 +136,3 @@ def _replace(target: Target, data: bytes, status: os.stat_result) -> None:
     if (now.st_uid, now.st_gid) != (status.st_uid, status.st_gid):
         with suppress(OSError):  # only the superuser may give files away
             os.chown(path, status.st_uid, status.st_gid, follow_symlinks=False)
-
-
-def _digest(data: bytes | None) -> bytes:
-    return b"" if data is None else hashlib.sha256(data).digest()

@@ -14,7 +14,8 @@ import trio
 from odek.errors import ToolError
 from odek.tools.addresses import is_public, refusal
 from odek.tools.html_text import readable
-from odek.tools.http_get import BODY_BYTES, OUTPUT_BYTES, HttpGetTool
+from odek.tools.http_get import BODY_BYTES, HttpGetTool
+from odek.tools.http_page import OUTPUT_BYTES
 from odek.tools.tool import ToolOutput
 from tests.support.tool_calls import call, prepare
 
@@ -241,6 +242,7 @@ async def test_binary_is_refused_with_type_and_size(site: Site) -> None:
         ("größe".encode("utf-16"), "text/plain"),
         ("größe".encode("utf-16-le"), "text/plain; charset=utf-16-le"),
         ("größe".encode(), "text/plain; charset=rot13"),
+        ("größe".encode(), "text/plain; charset=windows-9999"),
         ("<meta charset='windows-1252'>größe".encode("cp1252"), "text/html"),
     ],
 )

@@ -10,7 +10,7 @@ from tests.support.tool_calls import call, prepare
 
 async def test_plan_is_replaced_and_rendered() -> None:
     """Each call replaces the plan, reports the change, and answers with the whole."""
-    changes: list[tuple[PlanStep, ...]] = []
+    changes: list[tuple[tuple[str, str], ...]] = []
     plan = Plan(changes.append)
 
     await call(PlanTool(plan), steps=[{"title": "old"}])
@@ -26,7 +26,10 @@ async def test_plan_is_replaced_and_rendered() -> None:
 
     assert output.content == "[x] 1. read\n[>] 2. write\n[ ] 3. test\n[-] 4. rest"
     assert plan.open_titles() == ("write", "test")
-    assert changes == [(PlanStep("old"),), plan.steps]
+    assert changes == [
+        (("open", "old"),),
+        (("done", "read"), ("doing", "write"), ("open", "test"), ("dropped", "rest")),
+    ]
     assert output.changed == ()
 
 
