@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import msgspec
 import trio
@@ -11,10 +11,25 @@ from odek.events import Usage
 from odek.messages import Message, UserMessage
 from odek.sessions.document import TASK_LIMIT_BYTES, Header, now
 from odek.sessions.masking import clean
-from odek.sessions.writer import SessionWriter
 from odek.text import clip_bytes, without_surrogates
 
-__all__ = ["Session"]
+__all__ = ["Session", "Writer"]
+
+
+class Writer(Protocol):
+    """Where a session is written. Both methods are called from any thread."""
+
+    def write(self, header: Header, messages: Sequence[Message]) -> None:
+        """Make the conversation durable; ``messages`` begins with those of the write before.
+
+        Raises:
+            StoreError: it is not on disk.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give up the session; never waits, and is harmless the second time."""
+        ...
 
 
 class Session:
@@ -27,7 +42,7 @@ class Session:
         self,
         header: Header,
         messages: Sequence[Message],
-        writer: SessionWriter,
+        writer: Writer,
         *,
         repairs: tuple[str, ...] = (),
         buffer_lines: int = 20,

@@ -45,14 +45,14 @@ class SessionStore:
         writer = SessionWriter(session_path(self._directory, session), self._own(session), self._mask)
         return Session(header, (), writer, buffer_lines=self._buffer_lines)
 
-    def open(self, reference: str | None = None) -> Session:
-        """Open the session named by its id or a beginning of it, or the newest one.
+    def open(self, reference: str = "") -> Session:
+        """Open the session named by its id or a beginning of it, or "" for the newest one.
 
         Raises:
             StoreBusyError: another process has it open; says which.
             StoreError: there is no such session, more than one, or it cannot be read.
         """
-        session = heads.resolve(self._directory, reference)
+        session = heads.resolve(self._directory, reference or None)
         path = session_path(self._directory, session)
         lock = self._own(session)
         try:
