@@ -49,7 +49,7 @@ def describe_page(hop: Hop, redirects: int) -> ToolOutput:
 
 def _text(hop: Hop, media_type: str) -> str | None:
     """Return the body as text, None when it is none."""
-    charset = _known(hop.content_type.partition("charset=")[2].partition(";")[0])
+    charset = _known(hop.content_type.lower().partition("charset=")[2].partition(";")[0])
     if media_type.startswith(_MEDIA) and media_type != "image/svg+xml":
         return None
     text = _decoded(hop.body, charset)
@@ -58,7 +58,8 @@ def _text(hop: Hop, media_type: str) -> str | None:
     markup = media_type in _MARKUP or (
         not media_type and text.lstrip()[:15].lower().startswith("<!doctype html")
     )
-    if markup and not charset and (named := _known(declared_charset(hop.body))):
+    named = _known(declared_charset(hop.body)) if markup and not charset else ""
+    if named and not named.startswith("utf"):  # which would have been recognised
         text = hop.body.decode(named, "replace")
     return readable(text, hop.url) if markup else text
 

@@ -35,7 +35,7 @@ def take(argument: str, workspace: Path) -> Snapshot:
     data = _read(target)
     if data is None:
         _check_parent(target)
-    elif not os.access(target.resolved, os.W_OK):
+    elif not _permitted(target.resolved, os.W_OK):
         raise ToolError(f"{target.shown} is read-only; change its mode first if it should be written")
     return Snapshot(target, data)
 
@@ -95,9 +95,14 @@ def _check_parent(target: Target) -> None:
             raise os_error(error, target.shown) from None
         if not stat.S_ISDIR(mode):
             raise ToolError(f"{target.shown} cannot be: its parent {parent.name} is {kind_of(mode)}")
-        if not os.access(parent, os.W_OK | os.X_OK):
+        if not _permitted(parent, os.W_OK | os.X_OK):
             raise ToolError(f"{target.shown}: the directory {parent} may not be written")
         return
+
+
+def _permitted(path: Path, wanted: int) -> bool:
+    """Ask for the user that would write, where the system can tell it from the one that logged in."""
+    return os.access(path, wanted, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _confirm(snapshot: Snapshot) -> None:

@@ -236,7 +236,7 @@ async def test_binary_is_refused_with_type_and_size(site: Site) -> None:
 @pytest.mark.parametrize(
     ("body", "content_type"),
     [
-        ("größe".encode("latin-1"), "text/plain; charset=ISO-8859-1"),
+        ("größe".encode("latin-1"), "text/plain; Charset=ISO-8859-1"),
         ("größe".encode("latin-1"), "text/plain"),
         ("größe".encode(), 'text/plain; charset="utf-8"'),
         ("größe".encode("utf-16"), "text/plain"),

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from odek.errors import TargetChangedError, ToolError
 from odek.tools.globs import Glob
 from odek.tools.listing import GLOB_PATHS, GlobTool, TreeTool
 from odek.tools.walk import Walk
+from tests.support.permissions import locked
 from tests.support.tool_calls import SCOPE, call, prepare
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is the judge")
@@ -31,25 +31,6 @@ def glob(tmp_path: Path) -> GlobTool:
 def tree(tmp_path: Path) -> TreeTool:
     """A tree tool in an empty workspace."""
     return TreeTool(tmp_path, trio.CapacityLimiter(4))
-
-
-@pytest.fixture
-def locked(tmp_path: Path) -> Iterator[Path]:
-    """A directory that may not be read, by a user for whom permissions count."""
-    directory = tmp_path / "locked"
-    directory.mkdir()
-    (directory / "inside").touch()
-    directory.chmod(0)
-    privileged = os.geteuid() == 0
-    if privileged:
-        for parent in (tmp_path, *list(tmp_path.parents)[:3]):
-            if parent.stat().st_uid == 0 and parent != Path(parent.root):
-                parent.chmod(parent.stat().st_mode | 0o055)
-        os.seteuid(65534)
-    yield directory
-    if privileged:
-        os.seteuid(0)
-    directory.chmod(0o700)
 
 
 def make(root: Path, *names: str, **contents: str) -> None:
@@ -143,9 +124,12 @@ async def test_odd_names_stay_on_their_line(glob: GlobTool, tree: TreeTool, tmp_
     assert {line.strip() for line in (await call(tree)).content.splitlines()} == {"./", *names}
 
 
-async def test_unreadable_directory_is_counted(glob: GlobTool, tmp_path: Path, locked: Path) -> None:
+async def test_unreadable_directory_is_counted(glob: GlobTool, tmp_path: Path) -> None:
     """What may not be read is left out and said."""
-    content = (await call(glob, pattern="*")).content
+    make(tmp_path, "private/inside")
+
+    with locked(tmp_path / "private"):
+        content = (await call(glob, pattern="*")).content
 
     assert content == "[no files match; 1 directories could not be read]"
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from odek.errors import TargetChangedError, ToolError
 from odek.tools.read_file import LINE_BYTES, OUTPUT_BYTES, ReadFileTool
 from odek.tools.textfile import LineReader, decode_text, encode_text
+from tests.support.permissions import locked
 from tests.support.tool_calls import SCOPE, call, prepare
 
 
@@ -182,6 +183,15 @@ async def test_link_planted_after_the_check_is_not_followed(tool: ReadFileTool, 
 
     with pytest.raises(TargetChangedError, match=r"d/a\.txt now leads to .*secret/a\.txt"):
         await prepared.run(SCOPE)
+
+
+async def test_forbidden_file_is_a_sentence(tool: ReadFileTool, tmp_path: Path) -> None:
+    """A file in a directory that may not be entered is refused with the reason."""
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "a.txt").touch()
+
+    with locked(tmp_path / "private"), pytest.raises(ToolError, match=r"^private/a\.txt: permission denied$"):
+        await call(tool, path="private/a.txt")
 
 
 async def test_link_is_declared_with_what_it_leads_to(tool: ReadFileTool, tmp_path: Path) -> None:

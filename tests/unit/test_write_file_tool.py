@@ -9,6 +9,7 @@ import trio
 from odek.errors import TargetChangedError, ToolError
 from odek.tools.diffs import unified_diff
 from odek.tools.edit_files import WriteFileTool
+from tests.support.permissions import locked
 from tests.support.tool_calls import SCOPE, call, prepare
 
 
@@ -173,6 +174,18 @@ async def test_what_is_no_file_is_refused(tool: WriteFileTool, tmp_path: Path) -
         ):
             with pytest.raises(ToolError, match=message):
                 await prepare(tool, path=path, content="x")
+
+
+async def test_what_may_not_be_written_is_refused_beforehand(tool: WriteFileTool, tmp_path: Path) -> None:
+    """A read-only file and a forbidden directory are refused before anything is asked."""
+    (tmp_path / "private").mkdir()
+    (tmp_path / "read-only").touch(0o444)
+
+    with locked(tmp_path / "private"):
+        with pytest.raises(ToolError, match=r"^private/a\.txt: permission denied$"):
+            await prepare(tool, path="private/a.txt", content="x")
+        with pytest.raises(ToolError, match=r"^read-only is read-only; change its mode first"):
+            await prepare(tool, path="read-only", content="x")
 
 
 async def test_huge_file_is_not_replaced(tool: WriteFileTool, tmp_path: Path) -> None:
