@@ -86,7 +86,7 @@ _SYSTEM_ROOT = re.compile(
 @lru_cache(maxsize=1)
 def _credentials() -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Return the components of guarded paths, those below the home directory first."""
-    source = Path(__file__).with_name("credentials.txt").read_text(encoding="utf-8")
+    source = Path(__file__).with_name("guarded_paths.txt").read_text(encoding="utf-8")
     lines = [line for line in source.splitlines() if line and not line.startswith("#")]
     home = [tuple(line[2:].split("/")) for line in lines if line.startswith("~/")]
     return home, [tuple(line[1:].split("/")) for line in lines if line.startswith("/")]

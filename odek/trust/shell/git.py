@@ -44,7 +44,8 @@ _HARMLESS_SETTING = re.compile(
     | push\.(default|autosetupremote|followtags) | rebase\.(autostash|autosquash|updaterefs)
     | fetch\.(prune|parallel) | diff\.(algorithm|renames|colormoved|context|noprefix|mnemonicprefix|submodule)
     | branch\.(sort|autosetuprebase|.*\.(merge|remote|description))
-    | format\.pretty | gc\.auto | protocol\.version | http\.(postbuffer|lowspeed.*) | index\.version | safe\.directory | transfer\..* | receive\.deny.*
+    | format\.pretty | gc\.auto | protocol\.version
+    | http\.(postbuffer|lowspeed.*) | index\.version | safe\.directory | transfer\..* | receive\.deny.*
     """,
     re.IGNORECASE | re.VERBOSE,
 )
