@@ -86,12 +86,10 @@ def cd(call: Call) -> Iterator[Part]:
     """Change the directory that the rest of the command runs in."""
     scope = call.context.scope
     target = call.operands[0] if call.operands else Word(scope.home if call.name == "cd" else UNRESOLVED)
-    if call.name == "popd" or target.text == "-" or target.hidden:
-        target = Word(UNRESOLVED)
-    if UNRESOLVED in target.text or target.glob:
-        scope.cwd = f"{call.context.where.workspace}/{UNRESOLVED}"
-    else:
-        scope.cwd = paths.place(target.text, scope.cwd).text
+    lost = (
+        call.name == "popd" or target.text == "-" or target.hidden or target.glob or UNRESOLVED in target.text
+    )
+    scope.enter(None if lost else paths.place(target.text, scope.cwd).text)
     yield from ()
 
 

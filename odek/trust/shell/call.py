@@ -13,7 +13,8 @@ from odek.trust import paths
 from odek.trust.paths import UNRESOLVED, Where
 from odek.trust.risk import Part, Risk
 from odek.trust.shell.programs import Option, Rule
-from odek.trust.shell.words import Scope, Word
+from odek.trust.shell.scope import Scope
+from odek.trust.shell.words import Word
 
 __all__ = ["Argument", "Call", "Context", "parse_arguments"]
 

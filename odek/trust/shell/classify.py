@@ -9,8 +9,10 @@ import os
 
 from odek.trust.paths import Where
 from odek.trust.risk import Part, Risk, Verdict
-from odek.trust.shell.walker import DECEIVING, Walker, unknown
-from odek.trust.shell.words import ACTIVE_CHARACTERS, Scope
+from odek.trust.shell.grammar import DECEIVING
+from odek.trust.shell.scope import Scope
+from odek.trust.shell.walker import Walker, unknown
+from odek.trust.shell.words import ACTIVE_CHARACTERS
 
 __all__ = ["classify"]
 
@@ -36,12 +38,12 @@ def classify(command: str, where: Where) -> Verdict:
 
 
 def _classify_text(text: str, where: Where) -> list[Part]:
-    scope = Scope(os.fspath(where.cwd), os.fspath(where.home), {})
-    parts = Walker(where, scope, depth=0).code(text)
-    if "\\\n" in text:
-        # A continued line: read as the shell joins it too, for the parser splits words there.
-        scope = Scope(os.fspath(where.cwd), os.fspath(where.home), {})
-        parts += Walker(where, scope, depth=0).code(text.replace("\\\n", ""))
+    # A continued line is also read as the shell joins it, for the parser splits words there.
+    joined = text.replace("\\\n", "")
+    parts: list[Part] = []
+    for reading in dict.fromkeys((text, joined)):
+        scope = Scope(os.fspath(where.cwd), os.fspath(where.home), os.fspath(where.workspace))
+        parts += Walker(where, scope).code(reading)
     return list(dict.fromkeys(parts))
 
 

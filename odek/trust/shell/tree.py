@@ -9,7 +9,7 @@ from odek.trust.shell.words import text_of
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["assigned", "decodes", "descendants", "evaluates", "heredoc_text"]
+__all__ = ["assigned", "decodes", "descendants", "evaluates", "heredoc_text", "starts_itself"]
 
 
 def evaluates(node: "Node") -> bool:
@@ -52,3 +52,10 @@ def decodes(node: "Node") -> bool:
 def heredoc_text(node: "Node") -> str:
     """Return the body of a here-document."""
     return next((text_of(child) for child in node.named_children if child.type == "heredoc_body"), "")
+
+
+def starts_itself(body: "Node", name: str) -> bool:
+    """Whether the body of the function ``name`` starts it again beside itself: a fork bomb."""
+    below = descendants(body)
+    again = any(child.type == "command_name" and text_of(child) == name for child in below)
+    return again and any(child.type in {"pipeline", "&"} for child in below)

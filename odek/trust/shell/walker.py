@@ -1,8 +1,7 @@
 """The walk over a command line: every node that can run something is visited."""
 
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from odek.trust import paths
@@ -10,39 +9,28 @@ from odek.trust.paths import UNRESOLVED, Where
 from odek.trust.risk import Part, Risk
 from odek.trust.shell import commands
 from odek.trust.shell.call import Context, pattern
+from odek.trust.shell.grammar import DECEIVING, parse
 from odek.trust.shell.outputs import decode_base64, output_of
-from odek.trust.shell.tree import assigned, decodes, descendants, evaluates, heredoc_text
+from odek.trust.shell.scope import Scope
+from odek.trust.shell.tree import assigned, decodes, descendants, evaluates, heredoc_text, starts_itself
 from odek.trust.shell.variables import holds_secret, judge_assignment
-from odek.trust.shell.words import Expander, Scope, Word, text_of
+from odek.trust.shell.words import Expander, Word, text_of
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Node
 
-__all__ = ["DECEIVING", "Walker", "unknown"]
-
-DECEIVING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
-)
-"""Characters that make a command look other than it is: controls, direction changes, tags."""
+__all__ = ["Walker", "unknown"]
 
 # A person nests a handful; the walk is recursive.
 _DEPTH_LIMIT = 60
 _NESTED_SHELLS_LIMIT = 8
-# A brace list that begins a word in the program's place, which the grammar does not take.
-_GLUED_BRACE = re.compile(r"(?<![\w$\"'\\{}])\{(?=[^\s{}]*(?:,|\.\.)[^\s{}]*\})")
+# The body of a loop is judged so often at most; no measurement behind this.
+_ROUNDS_LIMIT = 8
 
 
 def unknown(text: str, reason: str) -> Part:
     """Return the part of a verdict that says that ``text`` cannot be judged."""
     return Part(text[:200], Risk.UNKNOWN, reason)
-
-
-@lru_cache(maxsize=1)
-def _parser() -> "Parser":
-    import tree_sitter
-    import tree_sitter_bash
-
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
 class Walker:
@@ -52,7 +40,9 @@ class Walker:
     may not have set counts as not known behind it.
     """
 
-    def __init__(self, where: Where, scope: Scope, *, depth: int, functions: set[str] | None = None) -> None:
+    def __init__(
+        self, where: Where, scope: Scope, *, depth: int = 0, functions: set[str] | None = None
+    ) -> None:
         self._where = where
         self._scope = scope
         self._depth = depth
@@ -61,22 +51,41 @@ class Walker:
         self._stdin: list[str] = []
         self._decoder = False
         self._nesting = 0
-        self._outputs: dict[int, Word] = {}
+        self._outputs: dict[tuple[int, int], Word] = {}
         self._expander = Expander(scope, self._substitution)
+        self._visits: dict[str, Callable[[Node], object]] = {
+            "command": self._command,
+            "redirected_statement": self._redirected,
+            "pipeline": self._pipeline,
+            "list": self._list,
+            "subshell": self._subshell,
+            "variable_assignment": self._assign,
+            "declaration_command": self._declaration,
+            "unset_command": self._declaration,
+            "function_definition": self._function,
+            "for_statement": self._for,
+            "if_statement": self._uncertain,
+            "while_statement": self._uncertain,
+            "c_style_for_statement": self._uncertain,
+            "case_statement": self._uncertain,
+            "test_command": self._arithmetic,
+            "compound_statement": self._arithmetic,
+            "command_substitution": self._substitution,
+            "process_substitution": self._substitution,
+            "file_redirect": self._redirect,
+            "herestring_redirect": self._redirect,
+            "heredoc_redirect": self._redirect,
+            "expansion": self._expansion,
+            "simple_expansion": self._expansion,
+        }
 
     def code(self, text: str) -> list[Part]:
         """Judge shell code."""
         if self._depth > _NESTED_SHELLS_LIMIT:
             return [unknown(text, "nests too many shells")]
-        source = text.encode("utf-8", "replace")
-        root = _parser().parse(source).root_node
-        if root.has_error:
-            repaired = _GLUED_BRACE.sub("''{", text)
-            second = _parser().parse(repaired.encode("utf-8", "replace")).root_node
-            if second.has_error:
-                self._parts.append(unknown(text, "the grammar cannot read it with certainty"))
-            else:
-                root = second
+        root, certain = parse(text)
+        if not certain:
+            self._parts.append(unknown(text, "the grammar cannot read it with certainty"))
         self._visit(root)
         if "@P}" in text:
             self._parts.append(
@@ -95,36 +104,11 @@ class Walker:
         self._nesting -= 1
 
     def _visit_type(self, node: "Node") -> None:
-        match node.type:
-            case "command":
-                self._command(node, [])
-            case "redirected_statement":
-                self._redirected(node)
-            case "pipeline":
-                self._pipeline(node)
-            case "variable_assignment":
-                self._assign(node)
-            case "declaration_command" | "unset_command":
-                self._declaration(node)
-            case "function_definition":
-                self._function(node)
-            case "for_statement":
-                self._for(node)
-            case "subshell":
-                self._isolated(node.named_children)
-            case "if_statement" | "while_statement" | "c_style_for_statement" | "case_statement" | "list":
-                self._uncertain(node)
-            case "test_command" | "compound_statement" if evaluates(node):
-                self._arithmetic(node)
-            case "command_substitution" | "process_substitution":
-                self._substitution(node)
-            case "file_redirect" | "herestring_redirect" | "heredoc_redirect":
-                self._redirect(node)
-            case "expansion" | "simple_expansion":
-                self._variable_use(node)
-                self._children(node)
-            case _:
-                self._children(node)
+        visit = self._visits.get(node.type)
+        if visit is not None and (node.type != "compound_statement" or evaluates(node)):
+            visit(node)
+        else:
+            self._children(node)
 
     def _children(self, node: "Node") -> None:
         for child in node.named_children:
@@ -132,49 +116,44 @@ class Walker:
 
     def _isolated(self, nodes: Sequence["Node"]) -> None:
         """Visit nodes that run in a process of their own: what they set is gone afterwards."""
-        cwd, variables = self._scope.cwd, dict(self._scope.variables)
+        before = self._scope.snapshot()
         for node in nodes:
             self._visit(node)
-        self._scope.cwd = cwd
-        self._scope.variables.clear()
-        self._scope.variables.update(variables)
+        self._scope.restore(before)
+
+    def _subshell(self, node: "Node") -> None:
+        self._isolated(node.named_children)
+
+    def _list(self, node: "Node") -> None:
+        """Visit ``a && b || c``: behind ``||`` it is not certain what ran before."""
+        if any(child.type == "||" for child in node.children):
+            self._uncertain(node)
+        else:
+            self._children(node)
 
     def _uncertain(self, node: "Node") -> None:
         """Visit nodes of which some may not run, or run again with what they set before."""
-        if node.type != "list":
-            for name in assigned(node):
-                self._scope.variables[name] = None
-        cwd = self._scope.cwd
+        names, cwd = assigned(node), self._scope.cwd
+        self._scope.forget(names)
         self._children(node)
-        if node.type != "list":
-            for name in assigned(node):
-                self._scope.variables[name] = None
-            self._lose_directory(cwd)
-
-    def _lose_directory(self, before: str) -> None:
-        if self._scope.cwd != before:
-            self._scope.cwd = f"{self._where.workspace}/{UNRESOLVED}"
+        self._scope.forget(names)
+        self._scope.forget_directory_unless(cwd)
 
     def _for(self, node: "Node") -> None:
-        variable = next((child for child in node.named_children if child.type == "variable_name"), None)
+        """Visit the body once for each value that the loop is known to have, else once."""
+        variables = [text_of(child) for child in node.named_children if child.type == "variable_name"][:1]
         values = [word for child in node.children_by_field_name("value") for word in self._words(child)]
-        for name in assigned(node):
-            self._scope.variables[name] = None
-        body = node.child_by_field_name("body")
-        cwd = self._scope.cwd
-        fixed = (
-            values
-            and len(values) <= 8
-            and all(UNRESOLVED not in word.text and not word.hidden for word in values)
-        )
-        for value in values if fixed else [None]:
-            if variable is not None:
-                self._scope.variables[text_of(variable)] = value.text if value is not None else None
+        certain = all(UNRESOLVED not in word.text and not word.hidden for word in values)
+        rounds = [word.text for word in values] if certain and 0 < len(values) <= _ROUNDS_LIMIT else [None]
+        names, cwd, body = assigned(node), self._scope.cwd, node.child_by_field_name("body")
+        self._scope.forget(names)
+        for value in rounds:
+            for name in variables:
+                self._scope.assign(name, value)
             if body is not None:
                 self._visit(body)
-        if variable is not None:
-            self._scope.variables[text_of(variable)] = None
-        self._lose_directory(cwd)
+        self._scope.forget([*names, *variables])
+        self._scope.forget_directory_unless(cwd)
 
     def _pipeline(self, node: "Node") -> None:
         """Visit the stages; what an earlier one is known to print is the input of a later one."""
@@ -196,19 +175,14 @@ class Walker:
         name = text_of(name_node) if name_node is not None else ""
         if body is None:
             return
-        calls = [
-            child for child in descendants(body) if child.type == "command_name" and text_of(child) == name
-        ]
-        if calls and any(child.type in {"pipeline", "&"} for child in descendants(body)):
+        if starts_itself(body, name):
             self._parts.append(Part(text_of(node), Risk.BLOCKED, "a function that starts itself without end"))
         self._functions.add(name)
-        cwd = self._scope.cwd
-        for variable in assigned(body):
-            self._scope.variables[variable] = None
+        names, cwd = assigned(body), self._scope.cwd
+        self._scope.forget(names)
         self._visit(body)
-        for variable in assigned(body):
-            self._scope.variables[variable] = None
-        self._lose_directory(cwd)
+        self._scope.forget(names)
+        self._scope.forget_directory_unless(cwd)
 
     def _arithmetic(self, node: "Node") -> None:
         """Tests and ``(( ))`` evaluate their words: a subscript may hold a command even in quotes."""
@@ -225,37 +199,39 @@ class Walker:
         return self._expander.words(node)
 
     def _note_variables(self, node: "Node") -> None:
-        if node.type in {"word", "number", "raw_string"}:
-            return
-        for child in (node, *descendants(node)):
+        for child in (node, *descendants(node)) if node.named_child_count or node.type == "expansion" else ():
             if child.type in {"simple_expansion", "expansion"}:
                 self._variable_use(child)
 
     def _variable_use(self, node: "Node") -> None:
         match = re.match(r"\$\{?!?([A-Za-z_]\w*)", text_of(node))
-        if match and holds_secret(match[1]) and match[1] not in self._scope.variables:
-            self._parts.append(
-                Part(text_of(node), Risk.SYSTEM_WRITE, f"uses {match[1]}, a credential by its name")
-            )
+        if match and holds_secret(match[1]) and not self._scope.is_set(match[1]):
+            reason = f"uses {match[1]}, a credential by its name"
+            self._parts.append(Part(text_of(node), Risk.SYSTEM_WRITE, reason))
+
+    def _expansion(self, node: "Node") -> None:
+        self._variable_use(node)
+        self._children(node)
 
     def _substitution(self, node: "Node") -> Word:
         """Visit what a substitution runs; return its output where that is fixed."""
-        known = self._outputs.get(node.id)
+        key = node.id, self._scope.version
+        known = self._outputs.get(key)
         if known is None:
-            self._nesting += 1
-            if self._nesting > _DEPTH_LIMIT:
-                self._parts.append(unknown(text_of(node), "is nested too deeply"))
-                known = Word(UNRESOLVED)
-            else:
-                self._isolated(node.named_children)
-                inner = [child for child in node.named_children if child.type != "comment"]
-                output = self._fixed_output(inner[0]) if len(inner) == 1 else None
-                known = Word(
-                    UNRESOLVED if output is None else output, hidden=output is None and decodes(node)
-                )
-            self._nesting -= 1
-            self._outputs[node.id] = known
+            known = self._visited_substitution(node)
+            self._outputs[node.id, self._scope.version] = known
         return known
+
+    def _visited_substitution(self, node: "Node") -> Word:
+        if self._nesting >= _DEPTH_LIMIT:
+            self._parts.append(unknown(text_of(node), "is nested too deeply"))
+            return Word(UNRESOLVED)
+        self._nesting += 1
+        self._isolated(node.named_children)
+        self._nesting -= 1
+        inner = [child for child in node.named_children if child.type != "comment"]
+        output = self._fixed_output(inner[0]) if len(inner) == 1 else None
+        return Word(UNRESOLVED, hidden=decodes(node)) if output is None else Word(output)
 
     def _fixed_output(self, node: "Node") -> str | None:
         before = len(self._parts)
@@ -265,7 +241,7 @@ class Walker:
 
     # -- commands --------------------------------------------------------------------------------------------
 
-    def _command(self, node: "Node", extra: Sequence[Word]) -> None:
+    def _command(self, node: "Node", extra: Sequence[Word] = ()) -> None:
         words: list[Word] = []
         prefixed: list[Node] = []
         for child in node.named_children:
@@ -283,7 +259,7 @@ class Walker:
         if words and words[0].text in {"{", "}"} and len(words) > 1:
             words = words[1:]
         self._parts += commands.judge_command(words, self._context())
-        self._after(words)
+        self._scope.run_builtin([word.text for word in words])
         if not words and not prefixed and node.named_children:
             self._parts.append(Part(text_of(node), Risk.SAFE, "runs nothing"))
 
@@ -301,23 +277,9 @@ class Walker:
     def _nested_shell(self, text: str) -> list[Part]:
         if DECEIVING.search(text):
             return [unknown(text, "holds control or invisible characters")]
-        scope = Scope(self._scope.cwd, self._scope.home, dict(self._scope.variables))
-        return Walker(self._where, scope, depth=self._depth + 1, functions=self._functions).code(text)
-
-    def _after(self, words: Sequence[Word]) -> None:
-        """Forget what a builtin may have changed in ways that are not followed here."""
-        if not words:
-            return
-        match words[0].text:
-            case "read" | "readarray" | "mapfile" | "getopts" | "printf" | "let":
-                for word in words[1:]:
-                    if word.text.isidentifier():
-                        self._scope.variables[word.text] = None
-            case "eval" | "source" | "." | "builtin" | "command":
-                for name in list(self._scope.variables):
-                    self._scope.variables[name] = None
-                if words[0].text != "command":
-                    self._scope.cwd = f"{self._where.workspace}/{UNRESOLVED}"
+        return Walker(self._where, self._scope.copy(), depth=self._depth + 1, functions=self._functions).code(
+            text
+        )
 
     def _assign(self, node: "Node", *, temporary: bool = False) -> None:
         name_node, value_node = node.child_by_field_name("name"), node.child_by_field_name("value")
@@ -336,8 +298,7 @@ class Walker:
         if not temporary:
             appended = any(child.type == "+=" for child in node.children)
             subscript = name_node is not None and name_node.type == "subscript"
-            plain = not (appended or subscript or value is None or UNRESOLVED in value)
-            self._scope.variables[name] = value if plain else None
+            self._scope.assign(name, None if appended or subscript else value)
 
     def _declaration(self, node: "Node") -> None:
         words = [Word(text_of(node.children[0]), raw=text_of(node.children[0]))]
@@ -352,7 +313,7 @@ class Walker:
                 words += self._words(child)
         if node.type == "unset_command":
             for word in words[1:]:
-                self._scope.variables[word.text] = ""
+                self._scope.assign(word.text, "")
         self._parts += commands.judge_command(words, self._context())
 
     # -- redirections ----------------------------------------------------------------------------------------

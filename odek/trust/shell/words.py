@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from odek.trust.paths import UNRESOLVED
+from odek.trust.shell.scope import Scope
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["ACTIVE_CHARACTERS", "Expander", "Scope", "Word", "decode_ansi_c", "text_of"]
+__all__ = ["ACTIVE_CHARACTERS", "Expander", "Word", "decode_ansi_c", "text_of"]
 
 _STAR, _QUERY, _BRACKET, _OPEN, _COMMA, _CLOSE, _TILDE, _SPACE = map(chr, range(0xE000, 0xE008))
 ACTIVE_CHARACTERS = re.compile("[\ue000-\ue007]")
@@ -32,7 +33,6 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _RANGE = re.compile(r"(-?\d{1,9}|[A-Za-z])\.\.(-?\d{1,9}|[A-Za-z])(?:\.\.-?\d{1,9})?$")
 # More alternatives than a person writes; beyond them the word counts as unresolved.
 _ALTERNATIVES_LIMIT = 64
-_COUNTER = re.compile(r"[$?#!]|UID|EUID|PPID|RANDOM|SECONDS|LINENO|EPOCHSECONDS|SHLVL|BASHPID|COLUMNS|LINES")
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -51,34 +51,6 @@ class Word(msgspec.Struct, frozen=True):
     def known(self) -> bool:
         """Whether the whole value is fixed."""
         return UNRESOLVED not in self.text and not self.glob
-
-
-class Scope(msgspec.Struct):
-    """What is known at one point of a command: the directory and variables set before it.
-
-    A variable whose value is None was set to something that is not known.
-    """
-
-    cwd: str
-    home: str
-    variables: dict[str, str | None]
-
-    def value(self, name: str) -> str | None:
-        """Return the value of a variable, None when only the running shell knows it."""
-        if name in self.variables:
-            return self.variables[name]
-        match name:
-            case "HOME":
-                return self.home
-            case "PWD":
-                return None if UNRESOLVED in self.cwd else self.cwd
-            case "IFS":
-                return " "
-            case "TMPDIR":
-                return "/tmp"  # noqa: S108 - the usual value, to be judged as a path
-            case "USER" | "LOGNAME":
-                return self.home.rsplit("/", 1)[-1]
-        return "0" if _COUNTER.fullmatch(name) else None
 
 
 class Expander:
@@ -204,7 +176,7 @@ class Expander:
             return UNRESOLVED
         name, rest = match[1], text[match.end() :].removesuffix("}")
         value = self._scope.value(name)
-        if name == "IFS" and "IFS" not in self._scope.variables:
+        if name == "IFS" and not self._scope.is_set("IFS"):
             return " "
         if not rest:
             return UNRESOLVED if value is None else value

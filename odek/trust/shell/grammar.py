@@ -1,0 +1,39 @@
+"""The bash grammar: text to a tree, loaded with the first command that is judged."""
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+__all__ = ["DECEIVING", "parse"]
+
+DECEIVING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
+)
+"""Characters that make a command look other than it is: controls, direction changes, tags."""
+
+# A brace list that begins a word in the program's place, which the grammar does not take.
+_GLUED_BRACE = re.compile(r"(?<![\w$\"'\\{}])\{(?=[^\s{}]*(?:,|\.\.)[^\s{}]*\})")
+
+
+def parse(text: str) -> "tuple[Node, bool]":
+    """Return the tree of ``text``, and whether all of it was understood."""
+    root = _parser().parse(text.encode("utf-8", "replace")).root_node
+    if not root.has_error:
+        return root, True
+    repaired = _GLUED_BRACE.sub("''{", text)
+    if repaired != text:
+        second = _parser().parse(repaired.encode("utf-8", "replace")).root_node
+        if not second.has_error:
+            return second, True
+    return root, False
+
+
+@lru_cache(maxsize=1)
+def _parser() -> "Parser":
+    import tree_sitter
+    import tree_sitter_bash
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
