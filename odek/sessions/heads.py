@@ -1,17 +1,42 @@
-"""Which sessions there are, without reading them. Light: ``odek session list`` is all of this.
+"""Which sessions there are, from the beginnings of their files. Light: ``odek session list`` is this.
 
-Order is that of the last change of the files. Of each file shown, the beginning is read.
+Order is that of the last change of the files.
 """
 
 import os
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from odek.errors import StoreError
-from odek.sessions.names import check_id, session_id
+from odek.sessions.names import session_id, session_path
+from odek.storage.files import describe, read_start
 
-__all__ = ["newest_first", "resolve"]
+__all__ = ["Head", "fields_before_messages", "newest_first", "read_head", "resolve"]
+
+FIRST_READ_BYTES = 8 * 1024
+"""Holds all fields before the messages as a rule; every further read takes eight times as much."""
+
+LAST_READ_BYTES = 512 * 1024
+"""A file whose task is not found in this much is listed without it."""
 
 _CANDIDATES_SHOWN = 5
+_SPACE = " \t\r\n"
+
+
+class Head(NamedTuple):
+    """What a list shows of a session; a field that its file does not tell is empty.
+
+    Times are RFC 3339 as the file has them. ``untrusted`` is true as well when the file
+    has something else than true or false there.
+    """
+
+    id: str
+    created_at: str
+    updated_at: str
+    model: str
+    turns: int
+    task: str
+    untrusted: bool
 
 
 def newest_first(directory: Path) -> list[tuple[str, int]]:
@@ -35,28 +60,87 @@ def newest_first(directory: Path) -> list[tuple[str, int]]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise StoreError(f"cannot read {directory}: {error.strerror}") from error
+        raise StoreError(f"cannot read {directory}: {describe(error)}") from error
     found.sort(key=lambda item: (item[1], item[0]), reverse=True)
     return found
 
 
-def resolve(directory: Path, reference: str | None) -> str:
-    """Return the id that ``reference`` means: an id, the beginning of one, or None for the newest.
+def resolve(directory: Path, reference: str = "") -> str:
+    """Return the id that ``reference`` means: an id, the beginning of one, or "" for the newest.
 
     Raises:
         StoreError: none is meant, or more than one.
     """
-    if reference is not None:
-        check_id(reference)
-        if (directory / f"{reference}.json").is_file():
-            return reference
-    matching = [session for session, _ in newest_first(directory) if session.startswith(reference or "")]
-    if reference is None and not matching:
+    if reference and session_path(directory, reference).is_file():
+        return reference
+    matching = [session for session, _ in newest_first(directory) if session.startswith(reference)]
+    if not matching and not reference:
         raise StoreError(f"there is no session yet in {directory}")
     if not matching:
         raise StoreError(f"there is no session {reference} in {directory}; `odek session list` shows them")
-    if reference is not None and len(matching) > 1:
+    if reference and len(matching) > 1:
         shown = ", ".join(matching[:_CANDIDATES_SHOWN])
         more = f" and {len(matching) - _CANDIDATES_SHOWN} more" if len(matching) > _CANDIDATES_SHOWN else ""
         raise StoreError(f"{reference} is the beginning of several sessions: {shown}{more}")
     return matching[0]
+
+
+def read_head(directory: Path, session: str) -> Head | None:
+    """Return the head of ``session``; None when its file is gone or cannot be read."""
+    path, size_bytes = session_path(directory, session), FIRST_READ_BYTES
+    while True:
+        try:
+            data = read_start(path, size_bytes=size_bytes)
+        except (FileNotFoundError, StoreError):
+            return None
+        fields, complete = fields_before_messages(data.decode("utf-8-sig", "replace"))
+        if complete or "task" in fields or len(data) < size_bytes or size_bytes >= LAST_READ_BYTES:
+            break
+        size_bytes *= 8
+    turns = fields.get("turns")
+    return Head(
+        id=session,
+        created_at=_text(fields.get("created_at")),
+        updated_at=_text(fields.get("updated_at")),
+        model=_text(fields.get("model")),
+        turns=turns if isinstance(turns, int) else 0,
+        task=_text(fields.get("task")),
+        untrusted=fields.get("episode_untrusted", False) is not False,
+    )
+
+
+def fields_before_messages(text: str) -> tuple[dict[str, Any], bool]:
+    """Return the fields of a JSON object in front of ``messages``, and whether these were all.
+
+    ``text`` may break off or be damaged; then the fields before that place are returned.
+    """
+    from json import JSONDecoder  # here, because an empty list does without
+
+    decoder = JSONDecoder(strict=False)
+    fields: dict[str, Any] = {}
+    at = text.find("{") + 1
+    try:
+        while at:
+            at = _skip(text, at, _SPACE + ",")
+            if text[at] == "}":
+                return fields, True
+            key, at = decoder.raw_decode(text, at)
+            at = _skip(text, at, _SPACE)
+            if not isinstance(key, str) or text[at] != ":":
+                break
+            if key == "messages":
+                return fields, True
+            fields[key], at = decoder.raw_decode(text, _skip(text, at + 1, _SPACE))
+    except (ValueError, IndexError, RecursionError):
+        return fields, False
+    return fields, False
+
+
+def _skip(text: str, at: int, characters: str) -> int:
+    while text[at] in characters:
+        at += 1
+    return at
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -5,7 +5,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from odek.llm.arguments import is_json_object
+from odek.llm.arguments import is_json_object, normalise_arguments
 from odek.messages import (
     AssistantMessage,
     FunctionCall,
@@ -58,7 +58,7 @@ def _mask_json(text: str, mask: Mask) -> str:
     try:
         value = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return msgspec.json.encode({"arguments": mask(without_surrogates(text))}).decode()
+        return normalise_arguments(mask(without_surrogates(text)))
     hidden = _mask_value(value, mask)
     result = text if hidden == value else msgspec.json.encode(hidden).decode()
     whole = mask(result)

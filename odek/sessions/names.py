@@ -9,9 +9,10 @@ from pathlib import Path
 
 from odek.errors import StoreError
 
-__all__ = ["check_id", "lock_path", "new_id", "session_id", "session_path"]
+__all__ = ["LOCKS", "check_id", "lock_path", "new_id", "session_id", "session_path"]
 
 SUFFIX = ".json"
+LOCKS = "locks"
 
 # Never a separator, a dot or NUL, so that an id cannot lead out of its directory.
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")
@@ -56,4 +57,4 @@ def lock_path(directory: Path, session: str) -> Path:
     It stays as long as the session does. It goes as the last act of whoever deletes the
     session and holds it; a process that waited for it sees by the inode that it is gone.
     """
-    return directory / "locks" / f"{check_id(session)}.lock"
+    return directory / LOCKS / f"{check_id(session)}.lock"

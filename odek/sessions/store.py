@@ -1,24 +1,46 @@
 """The directory of sessions: creating, opening, and what a person does with them."""
 
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from odek.errors import StoreError
+from odek.errors import StoreBusyError, StoreError
 from odek.sessions import heads
-from odek.sessions.document import Document, Header, now
+from odek.sessions.document import Header, now
 from odek.sessions.masking import Mask
-from odek.sessions.names import lock_path, new_id, session_path
+from odek.sessions.names import LOCKS, lock_path, new_id, session_path
+from odek.sessions.reading import Reading, read_session
 from odek.sessions.session import Session
+from odek.sessions.turns import turns_of
 from odek.sessions.writer import SessionWriter
-from odek.storage.files import ensure_directory, read_file
+from odek.storage.files import ensure_directory, read_file, remove_file
 from odek.storage.locks import HeldLock, hold
 
-__all__ = ["SessionStore"]
+__all__ = ["Deleted", "SessionStore", "Trimmed"]
 
 READ_LIMIT_BYTES = 64 * 1024 * 1024
 """Twice what is written: a session that was edited by hand may have grown."""
+
+_DAY_SECONDS = 86_400
+
+
+class Deleted(msgspec.Struct, frozen=True):
+    """A session that is gone; ``files`` counts what was removed, copies of damaged states included."""
+
+    id: str
+    task: str
+    files: int
+
+
+class Trimmed(msgspec.Struct, frozen=True):
+    """A session with fewer turns."""
+
+    id: str
+    removed: int
+    kept: int
 
 
 def _unmasked(text: str) -> str:
@@ -50,24 +72,118 @@ class SessionStore:
 
         Raises:
             StoreBusyError: another process has it open; says which.
-            StoreError: there is no such session, more than one, or it cannot be read.
+            StoreCorruptError: nothing of it can be read; it is left as it is.
+            StoreError: there is no such session, or more than one.
         """
-        session = heads.resolve(self._directory, reference or None)
-        path = session_path(self._directory, session)
+        reading, writer = self._open(heads.resolve(self._directory, reference))
+        return Session(
+            reading.header,
+            reading.messages,
+            writer,
+            repairs=reading.notices,
+            buffer_lines=self._buffer_lines,
+        )
+
+    def read(self, reference: str = "") -> Reading:
+        """Return the session named, as `open` would find it, without owning it.
+
+        Raises:
+            StoreError: as `open`, but another process may have it open.
+        """
+        return self._read(heads.resolve(self._directory, reference))[0]
+
+    def delete(self, reference: str) -> Deleted:
+        """Delete a session with all copies of it.
+
+        Raises:
+            StoreBusyError: a process has it open; says which.
+            StoreError: there is no such session, or more than one, or it cannot be removed.
+        """
+        session = heads.resolve(self._directory, reference)
+        lock = self._own(session)
+        removed = False
+        try:
+            head = heads.read_head(self._directory, session)
+            path = session_path(self._directory, session)
+            # The session itself last: stopped half-way, it can be named and deleted again.
+            files = sum(map(remove_file, [*path.parent.glob(f"{path.name}.damaged-*"), path]))
+            removed = True
+        finally:
+            lock.release(remove=removed)
+        return Deleted(session, head.task if head else "", files)
+
+    def trim(self, reference: str, turns: int) -> Trimmed:
+        """Keep the system message and the newest ``turns`` turns of a session.
+
+        Raises:
+            StoreBusyError: a process has it open; says which.
+            StoreError: as `open`, or it cannot be written.
+        """
+        reading, writer = self._open(heads.resolve(self._directory, reference))
+        try:
+            found = turns_of(reading.messages)
+            gone = found[: max(len(found) - turns, 0)]
+            kept = len(found) - len(gone)
+            if gone:
+                writer.leave_out(reading.messages, gone)
+                header = msgspec.structs.replace(reading.header, updated_at=now(), turns=kept)
+                writer.write(header, reading.messages)
+        finally:
+            writer.close()
+        return Trimmed(reading.header.id, len(gone), kept)
+
+    def delete_older(self, days: int) -> tuple[list[Deleted], list[str]]:
+        """Delete the sessions unchanged for ``days``; return them, and the ids of those in use.
+
+        Raises:
+            StoreError: one of them cannot be removed; those before it are gone.
+        """
+        oldest_ns = time.time_ns() - days * _DAY_SECONDS * 10**9
+        deleted: list[Deleted] = []
+        busy: list[str] = []
+        for session, changed_ns in heads.newest_first(self._directory):
+            if changed_ns < oldest_ns:
+                try:
+                    deleted.append(self.delete(session))
+                except StoreBusyError:
+                    busy.append(session)
+        return deleted, busy
+
+    def stale_locks(self, *, remove: bool) -> Iterator[Path]:
+        """Yield the locks that belong to no session and no process, and ``remove`` them.
+
+        They are left by processes that were killed before their first save.
+        """
+        for path in sorted((self._directory / LOCKS).glob("*.lock")):
+            if session_path(self._directory, path.stem).exists():
+                continue
+            try:
+                lock = hold(path, timeout_seconds=0)
+            except StoreBusyError:
+                continue
+            # Looked at again under the lock: its owner may have saved in between.
+            stale = not session_path(self._directory, path.stem).exists()
+            lock.release(remove=remove and stale)
+            if stale:
+                yield path
+
+    def _open(self, session: str) -> tuple[Reading, SessionWriter]:
         lock = self._own(session)
         try:
-            document = msgspec.json.decode(read_file(path, limit_bytes=READ_LIMIT_BYTES), type=Document)
-        except FileNotFoundError:
-            lock.release()
-            raise StoreError(f"there is no session {session} in {self._directory}") from None
+            reading, data = self._read(session)
         except BaseException:
             lock.release()
             raise
-        header = Header(
-            **{name: getattr(document, name) for name in Header.__struct_fields__} | {"id": session}
-        )
-        writer = SessionWriter(path, lock, self._mask)
-        return Session(header, document.messages, writer, buffer_lines=self._buffer_lines)
+        path = session_path(self._directory, session)
+        return reading, SessionWriter(path, lock, self._mask, damaged=data if reading.damaged else None)
+
+    def _read(self, session: str) -> tuple[Reading, bytes]:
+        path = session_path(self._directory, session)
+        try:
+            data = read_file(path, limit_bytes=READ_LIMIT_BYTES)
+        except FileNotFoundError:
+            raise StoreError(f"there is no session {session} in {self._directory}") from None
+        return read_session(data, session, path), data
 
     def _own(self, session: str) -> HeldLock:
         path = lock_path(self._directory, session)

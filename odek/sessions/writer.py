@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 
 from odek.errors import StoreError
-from odek.messages import CONTEXT_NAME, Message, SystemMessage, ToolMessage, UserMessage
+from odek.messages import Message
 from odek.sessions.document import Header, assemble
 from odek.sessions.masking import Mask, masked
+from odek.sessions.turns import removable_groups
 from odek.storage.files import replace_file
 from odek.storage.locks import HeldLock
 
@@ -18,8 +19,13 @@ __all__ = ["FILE_LIMIT_BYTES", "SessionWriter"]
 FILE_LIMIT_BYTES = 32 * 1024 * 1024
 """What an installation of the system before this one reads of a session at most."""
 
-FENCE_MARK = b"untrusted_content"
+HEADER_RESERVE_BYTES = 64 * 1024
+"""Room for the fields beside the messages: a clipped task, the buffer, a few names."""
+
 TRIMMED_HISTORY = "trimmed_history"
+"""The taint of a session from which a message with outside content was left out."""
+
+_FENCE_MARK = b"untrusted_content"
 
 
 class SessionWriter:
@@ -63,6 +69,11 @@ class SessionWriter:
         finally:
             self._release_when_closing()
 
+    def leave_out(self, messages: Sequence[Message], groups: Sequence[range]) -> None:
+        """Leave ``groups`` of indices of ``messages`` out of this and every later write."""
+        self._encode(messages)
+        self._left_out.update(index for group in groups for index in group)
+
     def close(self) -> None:
         """Give the lock back, now or when the write that is under way is done; it never waits."""
         self._closing = True
@@ -76,8 +87,7 @@ class SessionWriter:
                 self._guard.release()
 
     def _write(self, header: Header, messages: Sequence[Message]) -> None:
-        for message in messages[len(self._encoded) :]:
-            self._encoded.append(msgspec.json.encode(masked(message, self._mask)))
+        self._encode(messages)
         self._trim(messages)
         kept = [data for index, data in enumerate(self._encoded) if index not in self._left_out]
         header = self._mark(header)
@@ -87,10 +97,14 @@ class SessionWriter:
             self._damaged = None
         replace_file(self._path, data)
 
+    def _encode(self, messages: Sequence[Message]) -> None:
+        for message in messages[len(self._encoded) :]:
+            self._encoded.append(msgspec.json.encode(masked(message, self._mask)))
+
     def _mark(self, header: Header) -> Header:
         """Mask the header, and keep the taint of what was left out."""
         sources = header.taint_sources
-        gone = any(FENCE_MARK in self._encoded[index] for index in self._left_out)
+        gone = any(_FENCE_MARK in self._encoded[index] for index in self._left_out)
         if gone and TRIMMED_HISTORY not in sources:
             sources = (*sources, TRIMMED_HISTORY)
         return msgspec.structs.replace(
@@ -127,46 +141,3 @@ class SessionWriter:
                 f"cannot write {self._path}: the newest message alone is beyond the "
                 f"{self._limit_bytes:,} bytes that a session may have"
             )
-
-
-HEADER_RESERVE_BYTES = 64 * 1024
-"""Room for the fields beside the messages: a clipped task, the buffer, a few names."""
-
-
-def removable_groups(messages: Sequence[Message]) -> list[list[int]]:
-    """Return groups of indices in the order in which they may be left out.
-
-    First the whole turns but the newest, oldest first; then, within the newest, the answers
-    that called tools, each with its results. The system message, the newest question and
-    the newest answer are in none.
-    """
-    turns = _turns(messages)
-    if not turns:
-        return []
-    groups: list[list[int]] = []
-    for index in turns[-1]:
-        message = messages[index]
-        if isinstance(message, UserMessage | SystemMessage):
-            continue
-        if isinstance(message, ToolMessage) and groups:
-            groups[-1].append(index)
-        else:
-            groups.append([index])
-    return [*turns[:-1], *groups[:-1]]
-
-
-def _turns(messages: Sequence[Message]) -> list[list[int]]:
-    """Split the indices behind the system message before each question and the context in front of it."""
-    turns: list[list[int]] = []
-    asked = True
-    for index, message in enumerate(messages):
-        is_context = isinstance(message, SystemMessage) and message.name == CONTEXT_NAME
-        if index == 0 and isinstance(message, SystemMessage) and not is_context:
-            continue
-        opens = is_context or isinstance(message, UserMessage)
-        if not turns or (opens and asked):
-            turns.append([])
-        # Context and the question behind it are of one turn; anything else closes the question.
-        asked = not is_context
-        turns[-1].append(index)
-    return turns
