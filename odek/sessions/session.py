@@ -9,9 +9,9 @@ import trio
 
 from odek.events import Usage
 from odek.messages import Message, UserMessage
-from odek.sessions.document import TASK_LIMIT_BYTES, Header, now
+from odek.sessions.document import Header, now
 from odek.sessions.masking import clean
-from odek.text import clip_bytes, without_surrogates
+from odek.text import without_surrogates
 
 __all__ = ["Session", "Writer"]
 
@@ -158,7 +158,7 @@ class Session:
             updated_at=now(),
             model=without_surrogates(self.model),
             turns=self.turns,
-            task=clip_bytes(without_surrogates(self._header.task), TASK_LIMIT_BYTES),
+            task=without_surrogates(self._header.task),
             usage=self._usage,
             buffer=tuple(self._buffer),
             taint_sources=self.taint_sources,

@@ -1,6 +1,7 @@
 """Which messages of a conversation belong together, and which may go first. Pure."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from odek.messages import CONTEXT_NAME, Message, SystemMessage, ToolMessage, UserMessage
 
@@ -40,7 +41,7 @@ def removable_groups(messages: Sequence[Message]) -> list[range]:
         for index in newest
         if not isinstance(messages[index], UserMessage | SystemMessage | ToolMessage)
     ]
-    return [*older, *(range(start, end) for start, end in zip(starts, starts[1:], strict=False))]
+    return [*older, *(range(start, end) for start, end in pairwise(starts))]
 
 
 def _is_context(message: Message) -> bool:

@@ -8,11 +8,12 @@ import msgspec
 
 from odek.errors import StoreError
 from odek.messages import Message
-from odek.sessions.document import Header, assemble
+from odek.sessions.document import TASK_LIMIT_BYTES, Header, assemble
 from odek.sessions.masking import Mask, masked
 from odek.sessions.turns import removable_groups
-from odek.storage.files import replace_file
-from odek.storage.locks import HeldLock
+from odek.storage.files import ensure_directory, replace_file
+from odek.storage.locks import HeldLock, hold
+from odek.text import clip_bytes
 
 __all__ = ["FILE_LIMIT_BYTES", "SessionWriter"]
 
@@ -90,8 +91,8 @@ class SessionWriter:
         self._encode(messages)
         self._trim(messages)
         kept = [data for index, data in enumerate(self._encoded) if index not in self._left_out]
-        header = self._mark(header)
-        data = assemble(header, kept)
+        data = assemble(self._mark(header), kept)
+        self._keep_lock()
         if self._damaged is not None:
             self._keep_aside(self._damaged)
             self._damaged = None
@@ -109,12 +110,19 @@ class SessionWriter:
             sources = (*sources, TRIMMED_HISTORY)
         return msgspec.structs.replace(
             header,
-            task=self._mask(header.task),
+            task=clip_bytes(self._mask(header.task), TASK_LIMIT_BYTES),  # half a secret is not recognised
             buffer=tuple(map(self._mask, header.buffer)),
             taint_sources=sources,
             episode_untrusted=header.episode_untrusted or gone,
             untrusted_ingested=header.untrusted_ingested or gone,
         )
+
+    def _keep_lock(self) -> None:
+        """Take the lock again if somebody removed its file, and with it its effect."""
+        if not self._lock.is_intact():
+            ensure_directory(self._lock.path.parent)
+            self._lock.release()
+            self._lock = hold(self._lock.path, timeout_seconds=0)
 
     def _keep_aside(self, original: bytes) -> None:
         """Write the damaged file under the first free name beside it."""

@@ -1,0 +1,32 @@
+"""``odek cleanup``: remove what killed processes left behind. Nothing that holds anything is touched."""
+
+import argparse
+import os
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the option."""
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Sweep the home directory and those in it."""
+    from odek.home import home_directory
+    from odek.sessions.store import SessionStore
+    from odek.storage.files import abandoned_temporaries, sweep_temporaries
+    from odek.text import visible
+
+    home = home_directory(os.environ)
+    remove = not arguments.dry_run
+    sweep = sweep_temporaries if remove else abandoned_temporaries
+    places = [home, *sorted(path for path in home.glob("*/") if path.is_dir() and not path.is_symlink())]
+    found = [path for place in places for path in sweep(place)]
+    found += SessionStore(home / "sessions").stale_locks(remove=remove)
+    for path in found:
+        done = "removed" if remove else "would remove"
+        print(f"{done} {visible(str(path.relative_to(home)), keep_newlines=False)}")
+    if not found:
+        print(f"nothing to clean up in {home}")
+    return 0

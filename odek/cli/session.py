@@ -1,0 +1,157 @@
+"""``odek session``: the conversations on disk, for a person to look at and tidy up.
+
+``session list`` reads the beginnings of files and loads nothing else.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odek.home import home_directory
+
+if TYPE_CHECKING:
+    from odek.sessions.heads import Head
+    from odek.sessions.store import Deleted, SessionStore
+
+__all__ = ["add_arguments", "run"]
+
+WIDTH = 80
+SHORT_ID_LENGTH = 17
+"""The day and eight random digits: enough to name a session, and to copy by hand."""
+
+LISTED = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions."""
+    actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
+    named = "id of the session, or its beginning"
+    listing = actions.add_parser("list", help="show the newest sessions")
+    listing.add_argument(
+        "--limit", metavar="N", type=_count, default=LISTED, help=f"so many; 0 shows all ({LISTED})"
+    )
+    listing.add_argument("--json", action="store_true", help="print one JSON array")
+    show = actions.add_parser("show", help="print a conversation")
+    show.add_argument("id", metavar="ID", nargs="?", default="", help=f"{named}; the newest without one")
+    show.add_argument("--json", action="store_true", help="print one JSON object")
+    delete = actions.add_parser("delete", help="delete a session for good")
+    delete.add_argument("id", metavar="ID", help=named)
+    trim = actions.add_parser("trim", help="keep the newest turns of a session")
+    trim.add_argument("id", metavar="ID", help=named)
+    trim.add_argument("turns", metavar="N", type=_at_least_one, help="so many turns")
+    cleanup = actions.add_parser("cleanup", help="delete sessions that have not changed for long")
+    cleanup.add_argument("days", metavar="DAYS", type=_at_least_one, help="for so many days")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out the action."""
+    directory = home_directory(os.environ) / "sessions"
+    match arguments.action:
+        case "list":
+            _list(directory, arguments)
+        case "show":
+            _show(_store(directory), arguments)
+        case "delete":
+            _print("deleted " + _named(_store(directory).delete(arguments.id)))
+        case "trim":
+            trimmed = _store(directory).trim(arguments.id, arguments.turns)
+            _print(f"{trimmed.id}: turns removed: {trimmed.removed}, kept: {trimmed.kept}")
+        case "cleanup":
+            deleted, busy = _store(directory).delete_older(arguments.days)
+            for gone in deleted:
+                _print("deleted " + _named(gone))
+            for session in busy:
+                _print(f"kept {session}: a process has it open")
+            _print(f"sessions deleted: {len(deleted)}")
+    return 0
+
+
+def _list(directory: Path, arguments: argparse.Namespace) -> None:
+    from odek.sessions.heads import newest_first, read_head
+
+    found = newest_first(directory)
+    shown = found[: arguments.limit or None]
+    heads = [head for session, _ in shown if (head := read_head(directory, session))]
+    if arguments.json:
+        import json
+
+        print(json.dumps([head._asdict() for head in heads], indent=2))
+    elif heads:
+        print(f"{'ID':<{SHORT_ID_LENGTH}}  {'CHANGED':<16}  TURNS  TASK")
+        for head in heads:
+            _print(_row(head))
+        if len(shown) < len(found):
+            print(f"… {len(found) - len(shown):,} older ones; --limit 0 shows all")
+    else:
+        _print(f"no sessions in {directory}")
+
+
+def _row(head: "Head") -> str:
+    from odek.text import clip_line, visible
+
+    changed = _local_time(head.updated_at)
+    start = f"{head.id[:SHORT_ID_LENGTH]:<{SHORT_ID_LENGTH}}  {changed:<16}  {head.turns:>5}  "
+    return start + clip_line(visible(head.task, keep_newlines=False), WIDTH - len(start))
+
+
+def _local_time(timestamp: str) -> str:
+    """Return an RFC 3339 time as the person's clock shows it; what is none, as it stands there."""
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError):
+        from odek.text import visible
+
+        return visible(timestamp[:16], keep_newlines=False)
+
+
+def _show(store: "SessionStore", arguments: argparse.Namespace) -> None:
+    reading = store.read(arguments.id)
+    if arguments.json:
+        import msgspec
+
+        fields: dict[str, Any] = msgspec.to_builtins(reading.header)
+        fields |= {"notices": reading.notices, "messages": reading.messages}
+        print(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
+        return
+    from odek.cli.transcript import transcript_lines
+
+    for line in transcript_lines(reading, WIDTH, _local_time):
+        _print(line)
+
+
+def _store(directory: Path) -> "SessionStore":
+    from odek.sessions.store import SessionStore
+
+    return SessionStore(directory)
+
+
+def _named(deleted: "Deleted") -> str:
+    from odek.text import clip_line, visible
+
+    copies = f" (with copies of damaged states: {deleted.files - 1})" if deleted.files > 1 else ""
+    task = clip_line(visible(deleted.task, keep_newlines=False), WIDTH)
+    return f"{deleted.id}{copies}: {task}" if task else f"{deleted.id}{copies}"
+
+
+def _print(line: str) -> None:
+    """Print a line, whatever characters the stream can take."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(line.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text} is below 0")
+    return number
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is below 1")
+    return number

@@ -1,0 +1,70 @@
+"""A conversation as plain text: what ``odek session show`` prints."""
+
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import assert_never
+
+from odek.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from odek.sessions.document import Header
+from odek.sessions.reading import Reading
+from odek.text import clip_line, first_line, visible
+
+__all__ = ["transcript_lines"]
+
+_INDENT = "  "
+
+
+def transcript_lines(reading: Reading, width: int, local_time: Callable[[str], str]) -> Iterator[str]:
+    """Yield the lines of a session, at most ``width`` columns, nothing in them that moves a cursor."""
+    yield from _heading(reading.header, width, local_time)
+    for notice in reading.notices:
+        yield from _wrapped(f"! {notice}", width, "")
+    for message in reading.messages:
+        yield from _message(message, width)
+
+
+def _heading(header: Header, width: int, local_time: Callable[[str], str]) -> Iterator[str]:
+    yield f"session  {header.id}"
+    yield f"model    {_one_line(header.model, width - 9)}"
+    yield f"began    {local_time(header.created_at)}"
+    yield f"changed  {local_time(header.updated_at)}"
+    if header.episode_untrusted:
+        yield from _wrapped(f"outside content: {', '.join(header.taint_sources) or 'yes'}", width, "")
+
+
+def _message(message: Message, width: int) -> Iterator[str]:
+    match message:
+        case SystemMessage(content):
+            yield ""
+            yield f"[{_one_line(f'system: {first_line(content)}', width - 2)}]"
+        case UserMessage(content):
+            yield ""
+            yield "you:"
+            yield from _wrapped(content, width, _INDENT)
+        case AssistantMessage(content, calls):
+            yield ""
+            yield "odek:"
+            yield from _wrapped(content, width, _INDENT)
+            for call in calls:
+                yield _INDENT + _one_line(f"-> {call.name} {call.arguments}", width - len(_INDENT))
+        case ToolMessage(content):
+            lines = len(content.splitlines())
+            more = f" (+{lines - 1:,} lines)" if lines > 1 else ""
+            yield _INDENT + _one_line(f"<- {first_line(content)}", width - len(_INDENT) - len(more)) + more
+        case _:
+            assert_never(message)
+
+
+def _one_line(text: str, width: int) -> str:
+    return clip_line(visible(text, keep_newlines=False), width)
+
+
+def _wrapped(text: str, width: int, indent: str) -> Iterator[str]:
+    for line in visible(text).splitlines():
+        yield from textwrap.wrap(
+            line,
+            width,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            replace_whitespace=False,
+        ) or [""]
