@@ -11,7 +11,8 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from odek.config.keys import Key, bare, describe_type, sections, table
-from odek.config.settings import UNUSED, Section
+from odek.config.section import Section
+from odek.config.settings import UNUSED
 from odek.errors import ConfigError
 from odek.text import clip_line, visible
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from odek.config.keys import Key, bare, describe_type, sections, table
+from odek.config.keys import Key, bare, describe_type, section_types, sections, table
 from odek.config.layers import API_KEY_VARIABLES
 from odek.config.settings import REFUSED_IN_PROJECTS, UNUSED, Config
 
@@ -33,7 +33,7 @@ def schema() -> dict[str, Any]:
     definitions["Config"]["properties"]["$schema"] = {"type": "string"}
     for path in sorted(UNUSED):
         section, _, name = path.rpartition(".")
-        owner = definitions[type(getattr(Config(), section)).__name__ if section else "Config"]
+        owner = definitions[section_types()[section].__name__]
         owner["properties"][name] = {"description": "Not used by this version.", "deprecated": True}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "odek", **whole}
 
@@ -51,17 +51,28 @@ def template(*, project: bool) -> str:
     ]
     if not project:
         lines.append("  // Keys of an endpoint belong into secrets.env beside this file: ODEK_API_KEY=…")
-    section = ""
-    for key in table().values():
-        if key.facets.secret or (project and key.facets.project == "refused"):
-            continue
-        owner, _, name = key.path.rpartition(".")
-        if owner != section:
-            lines += [*(["  },"] if section else []), *_opening(owner)]
-            section = owner
-        lines += _commented(key, name, "    " if owner else "  ")
-    text = "\n".join([*lines, *(["  }"] if section else []), "}", ""])
+    keys = [
+        key
+        for key in table().values()
+        if not key.facets.secret and not (project and key.facets.project == "refused")
+    ]
+    text = "\n".join([*lines, *_template_section("", keys), "}", ""])
     return text.replace("{\n\n", "{\n")
+
+
+def _template_section(section: str, keys: list[Key]) -> Iterator[str]:
+    """Yield the lines of one section and of those inside it; a section without keys is left out."""
+    indent = "  " * (section.count(".") + (2 if section else 1))
+    for key in keys:
+        owner, _, name = key.path.rpartition(".")
+        if owner == section:
+            yield from _commented(key, name, indent)
+    for path, meaning in sections().items():
+        owner, _, name = path.rpartition(".")
+        if owner == section and any(key.path.startswith(f"{path}.") for key in keys):
+            yield from ("", f"{indent}// {meaning}", f'{indent}"{name}": {{')
+            yield from _template_section(path, keys)
+            yield f"{indent}}},"
 
 
 def reference() -> str:
@@ -77,10 +88,6 @@ def reference() -> str:
         )
     )
     return "\n\n".join(part.strip() for part in parts) + "\n"
-
-
-def _opening(section: str) -> list[str]:
-    return ["", f"  // {sections()[section]}", f'  "{section}": {{'] if section else []
 
 
 def _commented(key: Key, name: str, indent: str) -> list[str]:

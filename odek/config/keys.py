@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from odek.config.settings import REFUSED_IN_PROJECTS, Config, Facets, Section
+from odek.config.section import Facets, Section
+from odek.config.settings import REFUSED_IN_PROJECTS, Config
 
 __all__ = ["Key", "build", "default_of", "describe_type", "sections", "table", "variables"]
 
@@ -37,10 +38,14 @@ def table() -> Mapping[str, Key]:
 
 @cache
 def sections() -> Mapping[str, str]:
-    """Return the meaning of every section by its path."""
-    defaults = Config()
-    found = {name: getattr(defaults, name) for name in Config.__struct_fields__}
-    return {name: _meaning(type(value)) for name, value in found.items() if isinstance(value, Section)}
+    """Return the meaning of every section by its path, outer ones first."""
+    return {path: _meaning(kind) for path, kind in section_types().items() if path}
+
+
+@cache
+def section_types() -> Mapping[str, type[Section]]:
+    """Return the Struct of every section by its path, outer ones first; "" is the whole."""
+    return dict(_walk_sections(Config(), ""))
 
 
 @cache
@@ -101,9 +106,17 @@ def _walk(section: Section, prefix: str) -> Iterator[Key]:
         else:
             meaning: str = annotation.__metadata__[0].description
             facets = _facets(annotation)
-            if prefix.removesuffix(".") in REFUSED_IN_PROJECTS:
+            if prefix.partition(".")[0] in REFUSED_IN_PROJECTS:
                 facets = msgspec.structs.replace(facets, project="refused")
             yield Key(path, annotation, default, meaning, facets)
+
+
+def _walk_sections(section: Section, path: str) -> Iterator[tuple[str, type[Section]]]:
+    yield path, type(section)
+    for name in section.__struct_fields__:
+        inner = getattr(section, name)
+        if isinstance(inner, Section):
+            yield from _walk_sections(inner, f"{path}.{name}" if path else name)
 
 
 def _replaced(section: Any, prefix: str, values: Mapping[str, Any]) -> Any:

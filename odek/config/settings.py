@@ -7,10 +7,12 @@ Upper bounds catch slips of the hand, such as milliseconds for seconds; no
 measurement is behind them unless a comment says so.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
+
+from odek.config.memory_settings import EmbeddingSettings, MemorySettings
+from odek.config.section import Facets, Section, setting
 
 __all__ = [
     "REFUSED_IN_PROJECTS",
@@ -18,21 +20,16 @@ __all__ = [
     "BudgetSettings",
     "Config",
     "DangerousSettings",
-    "Facets",
+    "EmbeddingSettings",
     "LlmSettings",
     "MemorySettings",
     "PriceSettings",
-    "ProjectRule",
-    "Section",
     "ShellSettings",
     "SubagentSettings",
     "ToolsSettings",
 ]
 
 Action = Literal["allow", "prompt", "deny"]
-ProjectRule = Literal["free", "refused", "lower", "switch_on"]
-"""What ``./odek.json`` may do with a key. "lower": only to a tighter limit, where 0 is no limit."""
-
 _DAY_SECONDS = 86_400.0
 _CLASSES = (
     "safe",
@@ -47,31 +44,11 @@ _CLASSES = (
 )
 
 
-class Facets(msgspec.Struct, frozen=True):
-    """What there is to know of a key beside its type.
-
-    ``env`` is a name beside the general ``ODEK_<SECTION>_<KEY>``, ``flag`` the option of
-    ``odek run``. Values of an ``additive`` list add up over the layers. ``expected``
-    stands in for the description of the type in an error.
-    """
-
-    project: ProjectRule = "free"
-    additive: bool = False
-    secret: bool = False
-    env: str = ""
-    flag: str = ""
-    expected: str = ""
-
-
-def _setting(meaning: str, facets: Facets = Facets(), **bounds: Any) -> Meta:  # noqa: B008 - frozen
-    return Meta(description=meaning, extra={"facets": facets}, **bounds)
-
-
 _LOWER = Facets(project="lower")
 _Commands = tuple[Annotated[str, Meta(min_length=1)], ...]
 _RiskClass = Annotated[
     str,
-    _setting(
+    setting(
         "A class of harm.",
         Facets(expected="the risk classes " + ", ".join(_CLASSES)),
         pattern=f"^({'|'.join(_CLASSES)})$",
@@ -79,36 +56,32 @@ _RiskClass = Annotated[
 ]
 
 
-class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of all sections: immutable, and a key that nobody knows is an error."""
-
-
 class LlmSettings(Section, frozen=True, kw_only=True):
     """How requests to the model's endpoint are made."""
 
     connect_timeout_seconds: Annotated[
-        float, _setting("Time to reach the endpoint, TLS included.", gt=0, le=600)
+        float, setting("Time to reach the endpoint, TLS included.", gt=0, le=600)
     ] = 10.0
     idle_timeout_seconds: Annotated[
-        float, _setting("Longest silence inside an answer before it counts as dead.", gt=0, le=_DAY_SECONDS)
+        float, setting("Longest silence inside an answer before it counts as dead.", gt=0, le=_DAY_SECONDS)
     ] = 120.0
     request_timeout_seconds: Annotated[
-        float, _setting("Longest time for one request, all of its answer included.", gt=0, le=_DAY_SECONDS)
+        float, setting("Longest time for one request, all of its answer included.", gt=0, le=_DAY_SECONDS)
     ] = 600.0
     max_retries: Annotated[
-        int, _setting("Further tries after 429, 5xx and connection faults.", ge=0, le=20)
+        int, setting("Further tries after 429, 5xx and connection faults.", ge=0, le=20)
     ] = 4
     max_tokens: Annotated[
         Annotated[int, Meta(ge=1, le=10_000_000)] | None,
-        _setting("Longest answer in tokens; null leaves it to the provider."),
+        setting("Longest answer in tokens; null leaves it to the provider."),
     ] = None
     temperature: Annotated[
         Annotated[float, Meta(ge=0, le=2)] | None,
-        _setting("Sampling temperature; null leaves it to the provider."),
+        setting("Sampling temperature; null leaves it to the provider."),
     ] = None
     context_window: Annotated[
         Annotated[int, Meta(ge=1, le=100_000_000)] | None,
-        _setting("Tokens of the model's window; null takes it from the model's profile."),
+        setting("Tokens of the model's window; null takes it from the model's profile."),
     ] = None
 
 
@@ -127,13 +100,13 @@ class BudgetSettings(Section, frozen=True, kw_only=True):
     """Limits of one task. 0 means no limit."""
 
     tokens: Annotated[
-        int, _setting("Prompt and answer tokens together.", _LOWER, ge=0, le=1_000_000_000_000)
+        int, setting("Prompt and answer tokens together.", _LOWER, ge=0, le=1_000_000_000_000)
     ] = 0
     cost_usd: Annotated[
         float,
-        _setting("Money in US dollars; needs a price for the model.", _LOWER, ge=0, le=1_000_000),
+        setting("Money in US dollars; needs a price for the model.", _LOWER, ge=0, le=1_000_000),
     ] = 0.0
-    seconds: Annotated[float, _setting("Wall-clock time.", _LOWER, ge=0, le=365 * _DAY_SECONDS)] = 0.0
+    seconds: Annotated[float, setting("Wall-clock time.", _LOWER, ge=0, le=365 * _DAY_SECONDS)] = 0.0
 
 
 class DangerousSettings(Section, frozen=True, kw_only=True):
@@ -141,12 +114,12 @@ class DangerousSettings(Section, frozen=True, kw_only=True):
 
     classes: Annotated[
         dict[_RiskClass, Action],
-        _setting("Risk class → allow, prompt or deny; `blocked` cannot be changed."),
-    ] = {}
-    allowlist: Annotated[_Commands, _setting("Exact commands that run unasked.")] = ()
-    denylist: Annotated[_Commands, _setting("Exact commands that never run.")] = ()
+        setting("Risk class → allow, prompt or deny; `blocked` cannot be changed."),
+    ] = {}  # noqa: RUF012 - msgspec copies the default
+    allowlist: Annotated[_Commands, setting("Exact commands that run unasked.")] = ()
+    denylist: Annotated[_Commands, setting("Exact commands that never run.")] = ()
     non_interactive: Annotated[
-        Literal["allow", "deny"], _setting("What `prompt` means when nobody can be asked.")
+        Literal["allow", "deny"], setting("What `prompt` means when nobody can be asked.")
     ] = "deny"
 
 
@@ -155,21 +128,21 @@ class ToolsSettings(Section, frozen=True, kw_only=True):
 
     enabled: Annotated[
         tuple[str, ...],
-        _setting("Only these; empty means all.", Facets(project="refused", flag="--tool")),
+        setting("Only these; empty means all.", Facets(project="refused", flag="--tool")),
     ] = ()
     disabled: Annotated[
         tuple[str, ...],
-        _setting("Never these; the lists of all layers add up.", Facets(additive=True, flag="--no-tool")),
+        setting("Never these; the lists of all layers add up.", Facets(additive=True, flag="--no-tool")),
     ] = ()
 
 
 class ShellSettings(Section, frozen=True, kw_only=True):
     """The `shell` tool."""
 
-    timeout_seconds: Annotated[float, _setting("Default time limit of a command.", gt=0, le=3600)] = 120.0
+    timeout_seconds: Annotated[float, setting("Default time limit of a command.", gt=0, le=3600)] = 120.0
     output_limit_bytes: Annotated[
         int,
-        _setting(
+        setting(
             "Output of a command that the model sees; the middle of more is left out.", ge=1024, le=10_000_000
         ),
     ] = 100_000
@@ -178,20 +151,8 @@ class ShellSettings(Section, frozen=True, kw_only=True):
 class SubagentSettings(Section, frozen=True, kw_only=True):
     """Fan-out to child processes."""
 
-    max_concurrency: Annotated[int, _setting("Children at once.", ge=1, le=8)] = 3
-    max_depth: Annotated[int, _setting("How deep delegation may nest.", ge=0, le=4)] = 1
-
-
-class MemorySettings(Section, frozen=True, kw_only=True):
-    """What is remembered across sessions."""
-
-    enabled: Annotated[bool, _setting("Offer the memory tool and show facts to the model.")] = True
-    facts_limit_user: Annotated[
-        int, _setting("Size of user.md in bytes, separators included.", ge=0, le=1_000_000)
-    ] = 4000
-    facts_limit_env: Annotated[
-        int, _setting("Size of env.md in bytes, separators included.", ge=0, le=1_000_000)
-    ] = 8000
+    max_concurrency: Annotated[int, setting("Children at once.", ge=1, le=8)] = 3
+    max_depth: Annotated[int, setting("How deep delegation may nest.", ge=0, le=4)] = 1
 
 
 class Config(Section, frozen=True, kw_only=True):
@@ -199,14 +160,14 @@ class Config(Section, frozen=True, kw_only=True):
 
     model: Annotated[
         str,
-        _setting(
+        setting(
             "Model name; empty: the provider default of the key, else the offline model.",
             Facets(flag="--model"),
         ),
     ] = ""
     base_url: Annotated[
         str,
-        _setting(
+        setting(
             "Root of a chat-completions endpoint, such as http://localhost:11434/v1.",
             Facets(
                 project="refused",
@@ -218,7 +179,7 @@ class Config(Section, frozen=True, kw_only=True):
     ] = ""
     api_key: Annotated[
         str,
-        _setting(
+        setting(
             "Key of the endpoint; better kept in secrets.env.",
             Facets(project="refused", secret=True, expected="printable ASCII without spaces"),
             pattern=r"^[!-~]*$",
@@ -226,54 +187,52 @@ class Config(Section, frozen=True, kw_only=True):
     ] = ""
     thinking: Annotated[
         Literal["", "disabled", "enabled", "low", "medium", "high"],
-        _setting(
+        setting(
             "Reasoning of models that have it; empty: the model's own default.", Facets(flag="--thinking")
         ),
     ] = ""
     system: Annotated[
         str,
-        _setting(
-            "Text that replaces the built-in system prompt.", Facets(project="refused", flag="--system")
-        ),
+        setting("Text that replaces the built-in system prompt.", Facets(project="refused", flag="--system")),
     ] = ""
     max_iterations: Annotated[
         int,
-        _setting(
+        setting(
             "Requests to the model in one turn.",
             Facets(env="ODEK_MAX_ITER", flag="--max-iter"),
             ge=1,
             le=1000,
         ),
     ] = 90
-    max_tool_parallel: Annotated[int, _setting("Tool calls at once.", ge=1, le=32)] = 4
+    max_tool_parallel: Annotated[int, setting("Tool calls at once.", ge=1, le=32)] = 4
     interaction_mode: Annotated[
         Literal["engaging", "verbose"],
-        _setting("How much the terminal shows while working.", Facets(flag="--interaction-mode")),
+        setting("How much the terminal shows while working.", Facets(flag="--interaction-mode")),
     ] = "engaging"
-    no_color: Annotated[bool, _setting("Plain text without colour.", Facets(flag="--no-color"))] = False
+    no_color: Annotated[bool, setting("Plain text without colour.", Facets(flag="--no-color"))] = False
     no_agents: Annotated[
-        bool, _setting("Do not read AGENTS.md into the system prompt.", Facets(flag="--no-agents"))
+        bool, setting("Do not read AGENTS.md into the system prompt.", Facets(flag="--no-agents"))
     ] = False
     sandbox: Annotated[
-        bool, _setting("Run commands in a sandbox.", Facets(project="switch_on", flag="--sandbox"))
+        bool, setting("Run commands in a sandbox.", Facets(project="switch_on", flag="--sandbox"))
     ] = False
     llm: LlmSettings = LlmSettings()
     prices: Annotated[
         dict[str, PriceSettings],
-        _setting("Model name → price, for the cost in the closing line.", Facets(project="refused")),
-    ] = {}
+        setting("Model name → price, for the cost in the closing line.", Facets(project="refused")),
+    ] = {}  # noqa: RUF012 - msgspec copies the default
     budget: BudgetSettings = BudgetSettings()
     dangerous: DangerousSettings = DangerousSettings()
     tools: ToolsSettings = ToolsSettings()
     shell: ShellSettings = ShellSettings()
     subagent: SubagentSettings = SubagentSettings()
     memory: MemorySettings = MemorySettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
 
 
 UNUSED = frozenset(
     {
         "compaction",
-        "embedding",
         "guard",
         "maintenance",
         "mcp_servers",
@@ -299,24 +258,7 @@ UNUSED = frozenset(
         "trusted_proxies",
         "vision",
         "web_search",
-        "memory.add_threshold",
-        "memory.auto_approve_episodes",
-        "memory.buffer_enabled",
-        "memory.buffer_lines",
-        "memory.consolidate_on_end",
-        "memory.embedding",
-        "memory.episode_dedup_threshold",
-        "memory.episode_ttl_days",
         "memory.extended",
-        "memory.extract_facts",
-        "memory.extract_on_end",
-        "memory.llm_consolidate",
-        "memory.llm_extract",
-        "memory.llm_search",
-        "memory.max_episodes",
-        "memory.merge_on_write",
-        "memory.merge_threshold",
-        "memory.min_turns_for_extraction",
         "subagent.announce_budget",
         "subagent.budget_inherit",
         "subagent.default_profile",

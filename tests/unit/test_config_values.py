@@ -262,9 +262,10 @@ def test_every_number_has_bounds() -> None:
         expected = describe_type(key.annotation)
         if not expected.startswith(("a number", "an integer")):
             continue
-        section, _, name = key.path.rpartition(".")
-        inner = f'{{"{name}": {10**17}}}'
-        (line,) = problems_of(home=f'{{"{section}": {inner}}}' if section else inner)
+        text = str(10**17)
+        for name in reversed(key.path.split(".")):
+            text = f'{{"{name}": {text}}}'
+        (line,) = problems_of(home=text)
         assert line == f"{HOME}: {key.path}: expected {expected}, got {10**17}"
 
 

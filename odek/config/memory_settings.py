@@ -1,0 +1,85 @@
+"""The settings of the memory, as ``settings`` has the rest."""
+
+from typing import Annotated, Literal
+
+from odek.config.section import Facets, Section, setting
+
+__all__ = ["EmbeddingSettings", "MemorySettings"]
+
+
+class EmbeddingSettings(Section, frozen=True, kw_only=True):
+    """Where texts become vectors that say how alike they are."""
+
+    provider: Annotated[
+        Literal["rp", "http"],
+        setting("rp: computed here from the words; http: an OpenAI-compatible /embeddings endpoint."),
+    ] = "rp"
+    base_url: Annotated[
+        str,
+        setting(
+            "Root of the endpoint, such as http://localhost:11434/v1. Summaries and facts are sent there.",
+            Facets(expected="an http or https URL such as http://localhost:11434/v1"),
+            pattern=r"^(https?://[^\s/]\S*)?$",
+        ),
+    ] = ""
+    model: Annotated[str, setting("Embedding model, such as nomic-embed-text.")] = ""
+    api_key: Annotated[
+        str,
+        setting(
+            "Key of the endpoint.",
+            Facets(secret=True, expected="printable ASCII without spaces"),
+            pattern=r"^[!-~]*$",
+        ),
+    ] = ""
+    dims: Annotated[
+        int, setting("Expected size of a vector; 0 takes the first answer's.", ge=0, le=65_536)
+    ] = 0
+    timeout_seconds: Annotated[float, setting("Longest time of one request.", gt=0, le=600.0)] = 10.0
+
+
+class MemorySettings(Section, frozen=True, kw_only=True):
+    """What is remembered across sessions."""
+
+    enabled: Annotated[bool, setting("Offer the memory tool and show facts to the model.")] = True
+    facts_limit_user: Annotated[
+        int, setting("Size of user.md in bytes, separators included.", ge=0, le=1_000_000)
+    ] = 4000
+    facts_limit_env: Annotated[
+        int, setting("Size of env.md in bytes, separators included.", ge=0, le=1_000_000)
+    ] = 8000
+    buffer_enabled: Annotated[bool, setting("Keep a line for each of the last turns of a session.")] = True
+    buffer_lines: Annotated[int, setting("Lines of that buffer.", ge=1, le=1000)] = 20
+    merge_on_write: Annotated[bool, setting("Fold a new fact into one that says the same.")] = True
+    merge_threshold: Annotated[
+        float, setting("Cosine above which two facts are merged unasked.", ge=0.0, le=1.0)
+    ] = 0.7
+    add_threshold: Annotated[
+        float, setting("Cosine below which a fact is added unasked.", ge=0.0, le=1.0)
+    ] = 0.3
+    consolidate_at_cap_pct: Annotated[
+        int, setting("Fill at which a fact file is consolidated in the background; 0: never.", ge=0, le=100)
+    ] = 80
+    consolidate_on_end: Annotated[
+        bool, setting("Merge facts extracted at the end of a session by the model.")
+    ] = True
+    llm_consolidate: Annotated[bool, setting("Let the model merge related facts.")] = True
+    llm_search: Annotated[bool, setting("Let the model order the results of an explicit search.")] = True
+    llm_extract: Annotated[bool, setting("Let the model extract at the end of a session.")] = True
+    extract_on_end: Annotated[bool, setting("Summarise a session when it ends.")] = True
+    extract_facts: Annotated[
+        bool, setting("Also extract facts then. A wrong fact persists; off by default.")
+    ] = False
+    min_turns_for_extraction: Annotated[
+        int, setting("Shorter sessions are not summarised.", ge=1, le=1000)
+    ] = 3
+    episode_dedup_threshold: Annotated[
+        float, setting("Cosine above which an episode is a near-duplicate; 0: never.", ge=0.0, le=1.0)
+    ] = 0.92
+    max_episodes: Annotated[
+        int, setting("Episodes kept; the oldest go. 0: no limit.", ge=0, le=1_000_000)
+    ] = 500
+    episode_ttl_days: Annotated[int, setting("Days until an episode expires; 0: never.", ge=0, le=36_500)] = 0
+    auto_approve_episodes: Annotated[
+        bool, setting("Recall episodes of untrusted sessions without review. Keep it off.")
+    ] = False
+    embedding: EmbeddingSettings = EmbeddingSettings()

@@ -1,0 +1,36 @@
+"""What every section of the settings is made of."""
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+__all__ = ["Facets", "ProjectRule", "Section", "setting"]
+
+ProjectRule = Literal["free", "refused", "lower", "switch_on"]
+"""What ``./odek.json`` may do with a key. "lower": only to a tighter limit, where 0 is no limit."""
+
+
+class Facets(msgspec.Struct, frozen=True):
+    """What there is to know of a key beside its type.
+
+    ``env`` is a name beside the general ``ODEK_<SECTION>_<KEY>``, ``flag`` the option of
+    ``odek run``. Values of an ``additive`` list add up over the layers. ``expected``
+    stands in for the description of the type in an error.
+    """
+
+    project: ProjectRule = "free"
+    additive: bool = False
+    secret: bool = False
+    env: str = ""
+    flag: str = ""
+    expected: str = ""
+
+
+def setting(meaning: str, facets: Facets = Facets(), **bounds: Any) -> Meta:  # noqa: B008 - frozen
+    """Return the annotation of a key: its meaning, its bounds, and its facets."""
+    return Meta(description=meaning, extra={"facets": facets}, **bounds)
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of all sections: immutable, and a key that nobody knows is an error."""
