@@ -15,6 +15,7 @@ __all__ = [
     "BudgetWarning",
     "ContextTrimmed",
     "Event",
+    "MemoryEvent",
     "ModelFinished",
     "ModelRetrying",
     "ModelStarted",
@@ -199,6 +200,35 @@ class Notice(msgspec.Struct, frozen=True, tag="notice"):
     level: Literal["info", "warning"] = "info"
 
 
+class MemoryEvent(msgspec.Struct, frozen=True, tag="memory_event", omit_defaults=True):
+    """Something happened to what is remembered.
+
+    ``target`` is the fact file; ``count`` the turns of an episode, or the entries before a
+    consolidation; ``sessions`` the episodes that were evicted.
+    """
+
+    kind: Literal[
+        "fact_added",
+        "fact_merged",
+        "fact_replaced",
+        "fact_removed",
+        "fact_consolidated",
+        "episode_stored",
+        "episode_deduped",
+        "episode_evicted",
+        "episode_promoted",
+        "episode_pending_review",
+    ]
+    target: str = ""
+    content: str = ""
+    session_id: str = ""
+    sessions: tuple[str, ...] = ()
+    similarity: float | None = None
+    count: int = 0
+    new_count: int = 0
+    untrusted: bool = False
+
+
 class TurnFinished(msgspec.Struct, frozen=True, tag="turn_finished", omit_defaults=True):
     """The turn is over and saved."""
 
@@ -228,6 +258,7 @@ Event = (
     | ToolRecovery
     | BudgetWarning
     | ReplyLedgerMismatch
+    | MemoryEvent
     | Notice
     | TurnFinished
 )

@@ -73,8 +73,11 @@ class Parser(argparse.ArgumentParser):
         self.exit(EXIT_SETUP, f"{self.prog}: {message} (see `{self.prog} --help`)\n")
 
 
-def build_parser(command: str | None) -> Parser:
-    """Return the parser with the arguments of ``command`` filled in, or of all for None."""
+def build_parser(command: str | None, *, alone: bool = False) -> Parser:
+    """Return the parser with the arguments of ``command`` filled in, or of all for None.
+
+    With ``alone`` it knows no other command: a parser for each takes as long as the rest.
+    """
     parser = Parser(
         prog="odek",
         description=DESCRIPTION,
@@ -85,6 +88,8 @@ def build_parser(command: str | None) -> Parser:
     parser.add_argument("--version", action="version", version=f"odek {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
     for name, (module_name, summary) in COMMANDS.items():
+        if alone and name != command:
+            continue
         child = commands.add_parser(
             name,
             help=summary,
@@ -100,7 +105,9 @@ def build_parser(command: str | None) -> Parser:
 def main(argv: Sequence[str]) -> int:
     """Run one command and return its exit status."""
     command = next((word for word in argv if not word.startswith("-")), "")
-    arguments = build_parser(command).parse_args(argv)
+    arguments = build_parser(command, alone=list(argv[:1]) == [command] and command in COMMANDS).parse_args(
+        argv
+    )
     try:
         status: int = _load(COMMANDS[arguments.command][0]).run(arguments)
         sys.stdout.flush()

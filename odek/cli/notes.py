@@ -8,6 +8,7 @@ from odek.events import (
     ApprovalResolved,
     BudgetWarning,
     ContextTrimmed,
+    MemoryEvent,
     ModelRetrying,
     Notice,
     PlanChanged,
@@ -39,6 +40,7 @@ NoteEvent = (
     | ToolRecovery
     | BudgetWarning
     | ReplyLedgerMismatch
+    | MemoryEvent
     | Notice
     | ToolRunning
 )
@@ -109,6 +111,7 @@ def _wording(
     | ToolRecovery
     | BudgetWarning
     | ReplyLedgerMismatch
+    | MemoryEvent
     | Notice
     | ToolRunning,
     style: Style,
@@ -130,6 +133,8 @@ def _wording(
         case ReplyLedgerMismatch(changes):
             done = ", ".join(map(one_line, changes))
             return f"the answer denies changes that were made: {done}", Attr.MAGENTA
+        case MemoryEvent():
+            return _memory(event), Attr.DIM
         case Notice(text, level):
             return one_line(text), Attr.MAGENTA if level == "warning" else Attr.DIM
         case ToolRunning(_, name, seconds):
@@ -144,6 +149,18 @@ def _wording(
             )
         case unreachable:
             assert_never(unreachable)
+
+
+def _memory(event: MemoryEvent) -> str:
+    """Return what happened to the memory, and to which part of it."""
+    subject = event.target or event.session_id
+    did = event.kind.split("_", 1)[1].replace("_", " ")
+    text = f"memory[{one_line(subject)}] {did}" if subject else f"memory {did}"
+    if event.kind == "fact_consolidated":
+        text += f" ({event.count} to {event.new_count} entries)"
+    elif event.kind == "episode_evicted":
+        text += f": {event.count}"
+    return f"{text}: {one_line(event.content)}" if event.content else text
 
 
 def closing_line(event: TurnFinished, style: Style) -> str:

@@ -11,6 +11,7 @@ from odek.events import (
     BudgetWarning,
     ContextTrimmed,
     Event,
+    MemoryEvent,
     ModelFinished,
     ModelRetrying,
     ModelStarted,
@@ -84,7 +85,7 @@ class PlainRenderer:
                 self._note(tool_line(event, self._err.style, self._err.columns))
                 for line in diff_lines(event.diff, self._err.style, self._err.columns):
                     self._note(line)
-            case ApprovalResolved():
+            case ApprovalResolved() | MemoryEvent():
                 if self._verbose:
                     self._note(note(event, self._err.style, self._err.columns))
             case (

@@ -16,6 +16,7 @@ from odek.events import (
     BudgetWarning,
     ContextTrimmed,
     Event,
+    MemoryEvent,
     ModelFinished,
     ModelRetrying,
     ModelStarted,
@@ -189,7 +190,7 @@ class TerminalRenderer:
             case ToolRunning():
                 if not self._out.style.redraw:
                     self._note(note(event, self._err.style, self._err.columns))
-            case ApprovalResolved():
+            case ApprovalResolved() | MemoryEvent():
                 if self._verbose:
                     self._note(note(event, self._err.style, self._err.columns))
             case (

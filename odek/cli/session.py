@@ -6,10 +6,10 @@
 import argparse
 import os
 import sys
-from pathlib import Path
+import time
 from typing import TYPE_CHECKING, Any
 
-from odek.home import home_directory
+from odek.home import home_name
 
 if TYPE_CHECKING:
     from odek.sessions.heads import Head
@@ -26,7 +26,9 @@ LISTED = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
-    actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(
+        title="actions", dest="action", metavar="ACTION", required=True, prog=parser.prog
+    )
     named = "id of the session, or its beginning"
     listing = actions.add_parser("list", help="show the newest sessions")
     listing.add_argument(
@@ -47,19 +49,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Carry out the action."""
-    directory = home_directory(os.environ) / "sessions"
+    if arguments.action == "list":
+        _list(f"{home_name(os.environ)}/sessions", arguments)
+        return 0
+    from odek.home import home_directory
+    from odek.sessions.store import SessionStore
+
+    store = SessionStore(home_directory(os.environ) / "sessions")
     match arguments.action:
-        case "list":
-            _list(directory, arguments)
         case "show":
-            _show(_store(directory), arguments)
+            _show(store, arguments)
         case "delete":
-            _print("deleted " + _named(_store(directory).delete(arguments.id)))
+            _print("deleted " + _named(store.delete(arguments.id)))
         case "trim":
-            trimmed = _store(directory).trim(arguments.id, arguments.turns)
+            trimmed = store.trim(arguments.id, arguments.turns)
             _print(f"{trimmed.id}: turns removed: {trimmed.removed}, kept: {trimmed.kept}")
         case "cleanup":
-            deleted, busy = _store(directory).delete_older(arguments.days)
+            deleted, busy = store.delete_older(arguments.days)
             for gone in deleted:
                 _print("deleted " + _named(gone))
             for session in busy:
@@ -68,44 +74,32 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _list(directory: Path, arguments: argparse.Namespace) -> None:
+def _list(directory: str, arguments: argparse.Namespace) -> None:
     from odek.sessions.heads import newest_first, read_head
 
     found = newest_first(directory)
     shown = found[: arguments.limit or None]
-    heads = [head for session, _ in shown if (head := read_head(directory, session))]
+    rows = [(head, changed_ns) for session, changed_ns in shown if (head := read_head(directory, session))]
     if arguments.json:
         import json
 
-        print(json.dumps([head._asdict() for head in heads], indent=2))
-    elif heads:
+        print(json.dumps([head._asdict() for head, _ in rows], indent=2))
+    elif rows:
         print(f"{'ID':<{SHORT_ID_LENGTH}}  {'CHANGED':<16}  TURNS  TASK")
-        for head in heads:
-            _print(_row(head))
+        for head, changed_ns in rows:
+            _print(_row(head, changed_ns))
         if len(shown) < len(found):
             print(f"… {len(found) - len(shown):,} older ones; --limit 0 shows all")
     else:
         _print(f"no sessions in {directory}")
 
 
-def _row(head: "Head") -> str:
+def _row(head: "Head", changed_ns: int) -> str:
     from odek.text import clip_line, visible
 
-    changed = _local_time(head.updated_at)
+    changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(changed_ns // 10**9))
     start = f"{head.id[:SHORT_ID_LENGTH]:<{SHORT_ID_LENGTH}}  {changed:<16}  {head.turns:>5}  "
     return start + clip_line(visible(head.task, keep_newlines=False), WIDTH - len(start))
-
-
-def _local_time(timestamp: str) -> str:
-    """Return an RFC 3339 time as the person's clock shows it; what is none, as it stands there."""
-    from datetime import datetime
-
-    try:
-        return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError):
-        from odek.text import visible
-
-        return visible(timestamp[:16], keep_newlines=False)
 
 
 def _show(store: "SessionStore", arguments: argparse.Namespace) -> None:
@@ -119,14 +113,8 @@ def _show(store: "SessionStore", arguments: argparse.Namespace) -> None:
         return
     from odek.cli.transcript import transcript_lines
 
-    for line in transcript_lines(reading, WIDTH, _local_time):
+    for line in transcript_lines(reading, WIDTH):
         _print(line)
-
-
-def _store(directory: Path) -> "SessionStore":
-    from odek.sessions.store import SessionStore
-
-    return SessionStore(directory)
 
 
 def _named(deleted: "Deleted") -> str:

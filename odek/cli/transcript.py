@@ -1,7 +1,8 @@
 """A conversation as plain text: what ``odek session show`` prints."""
 
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from datetime import datetime
 from typing import assert_never
 
 from odek.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
@@ -14,20 +15,20 @@ __all__ = ["transcript_lines"]
 _INDENT = "  "
 
 
-def transcript_lines(reading: Reading, width: int, local_time: Callable[[str], str]) -> Iterator[str]:
+def transcript_lines(reading: Reading, width: int) -> Iterator[str]:
     """Yield the lines of a session, at most ``width`` columns, nothing in them that moves a cursor."""
-    yield from _heading(reading.header, width, local_time)
+    yield from _heading(reading.header, width)
     for notice in reading.notices:
         yield from _wrapped(f"! {notice}", width, "")
     for message in reading.messages:
         yield from _message(message, width)
 
 
-def _heading(header: Header, width: int, local_time: Callable[[str], str]) -> Iterator[str]:
+def _heading(header: Header, width: int) -> Iterator[str]:
     yield f"session  {header.id}"
     yield f"model    {_one_line(header.model, width - 9)}"
-    yield f"began    {local_time(header.created_at)}"
-    yield f"changed  {local_time(header.updated_at)}"
+    yield f"began    {_local_time(header.created_at)}"
+    yield f"changed  {_local_time(header.updated_at)}"
     if header.episode_untrusted:
         yield from _wrapped(f"outside content: {', '.join(header.taint_sources) or 'yes'}", width, "")
 
@@ -68,3 +69,11 @@ def _wrapped(text: str, width: int, indent: str) -> Iterator[str]:
             subsequent_indent=indent,
             replace_whitespace=False,
         ) or [""]
+
+
+def _local_time(timestamp: str) -> str:
+    """Return an RFC 3339 time as the person's clock shows it; what is none, as it stands there."""
+    try:
+        return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError):
+        return _one_line(timestamp, 40)
