@@ -4,12 +4,14 @@ Order is that of the last change of the files.
 """
 
 import os
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odek.errors import StoreError
-from odek.sessions.names import session_id, session_path
+from odek.sessions.names import SUFFIX, check_id, session_id
 from odek.storage.files import describe, read_start
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["Head", "fields_before_messages", "newest_first", "read_head", "resolve"]
 
@@ -39,7 +41,7 @@ class Head(NamedTuple):
     untrusted: bool
 
 
-def newest_first(directory: Path) -> list[tuple[str, int]]:
+def newest_first(directory: "Path | str") -> list[tuple[str, int]]:
     """Return (id, time of the last change in ns) of every session in ``directory``.
 
     Raises:
@@ -65,15 +67,17 @@ def newest_first(directory: Path) -> list[tuple[str, int]]:
     return found
 
 
-def resolve(directory: Path, reference: str = "") -> str:
+def resolve(directory: "Path | str", reference: str = "") -> str:
     """Return the id that ``reference`` means: an id, the beginning of one, or "" for the newest.
 
     Raises:
         StoreError: none is meant, or more than one.
     """
-    if reference and session_path(directory, reference).is_file():
-        return reference
+    if reference:
+        check_id(reference)
     matching = [session for session, _ in newest_first(directory) if session.startswith(reference)]
+    if reference in matching:
+        return reference
     if not matching and not reference:
         raise StoreError(f"there is no session yet in {directory}")
     if not matching:
@@ -85,9 +89,9 @@ def resolve(directory: Path, reference: str = "") -> str:
     return matching[0]
 
 
-def read_head(directory: Path, session: str) -> Head | None:
+def read_head(directory: "Path | str", session: str) -> Head | None:
     """Return the head of ``session``; None when its file is gone or cannot be read."""
-    path, size_bytes = session_path(directory, session), FIRST_READ_BYTES
+    path, size_bytes = _file_name(directory, session), FIRST_READ_BYTES
     while True:
         try:
             data = read_start(path, size_bytes=size_bytes)
@@ -134,6 +138,10 @@ def fields_before_messages(text: str) -> tuple[dict[str, Any], bool]:
     except (ValueError, IndexError, RecursionError):
         return fields, False
     return fields, False
+
+
+def _file_name(directory: "Path | str", session: str) -> str:
+    return f"{directory}/{check_id(session)}{SUFFIX}"
 
 
 def _skip(text: str, at: int, characters: str) -> int:

@@ -4,18 +4,20 @@ A session ``<id>`` is the file ``<id>.json``; its name is the only id that count
 the file says of itself.
 """
 
-import re
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odek.errors import StoreError
 
-__all__ = ["LOCKS", "check_id", "lock_path", "new_id", "session_id", "session_path"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["LOCKS", "check_id", "is_id", "lock_path", "new_id", "session_id", "session_path"]
 
 SUFFIX = ".json"
 LOCKS = "locks"
 
-# Never a separator, a dot or NUL, so that an id cannot lead out of its directory.
-_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")
+MAX_LENGTH = 128
+
 # Not a session: the list that an installation of the system before this one kept beside them.
 _FOREIGN = frozenset({"index"})
 
@@ -27,13 +29,28 @@ def new_id(day: str) -> str:
     return f"{day}-{secrets.token_hex(16)}"
 
 
+def is_id(text: str) -> bool:
+    """Tell whether ``text`` can be an id, or the beginning of one.
+
+    Never a separator, a dot or NUL, so that an id cannot lead out of its directory.
+    """
+    plain = text.replace("-", "").replace("_", "")
+    return (
+        plain.isascii()
+        and plain.isalnum()
+        and text[0].isalnum()
+        and len(text) <= MAX_LENGTH
+        and text not in _FOREIGN
+    )
+
+
 def check_id(text: str) -> str:
     """Return ``text`` if it can be an id or the beginning of one.
 
     Raises:
         StoreError: it cannot.
     """
-    if not _ID.fullmatch(text) or text in _FOREIGN:
+    if not is_id(text):
         raise StoreError(f"{text[:80]!a} is no session id: it has letters, digits, - and _ alone")
     return text
 
@@ -41,17 +58,15 @@ def check_id(text: str) -> str:
 def session_id(file_name: str) -> str | None:
     """Return the id of the session whose file has this name; None when it is no session's."""
     stem = file_name.removesuffix(SUFFIX)
-    if stem == file_name or stem in _FOREIGN or not _ID.fullmatch(stem):
-        return None
-    return stem
+    return stem if stem != file_name and is_id(stem) else None
 
 
-def session_path(directory: Path, session: str) -> Path:
+def session_path(directory: "Path", session: str) -> "Path":
     """Return the file of ``session``."""
     return directory / f"{check_id(session)}{SUFFIX}"
 
 
-def lock_path(directory: Path, session: str) -> Path:
+def lock_path(directory: "Path", session: str) -> "Path":
     """Return the lock that the owner of ``session`` holds.
 
     It stays as long as the session does. It goes as the last act of whoever deletes the

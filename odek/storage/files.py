@@ -10,9 +10,12 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odek.errors import StoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "PRIVATE_FILE",
@@ -56,7 +59,7 @@ def describe(error: OSError) -> str:
     return _REASONS.get(error.errno or 0) or (error.strerror or type(error).__name__).lower()
 
 
-def ensure_directory(path: Path) -> None:
+def ensure_directory(path: "Path") -> None:
     """Create ``path`` and its missing parents, for the owner alone whatever the umask.
 
     A directory that is there is left as it is.
@@ -75,7 +78,7 @@ def ensure_directory(path: Path) -> None:
         raise StoreError(f"cannot create {path}: {describe(error)}") from error
 
 
-def read_file(path: Path, *, limit_bytes: int, follow_links: bool = False) -> bytes:
+def read_file(path: "Path", *, limit_bytes: int, follow_links: bool = False) -> bytes:
     """Return the bytes of a regular file; never waits on a pipe or device.
 
     Raises:
@@ -88,7 +91,7 @@ def read_file(path: Path, *, limit_bytes: int, follow_links: bool = False) -> by
     return data
 
 
-def read_start(path: Path, *, size_bytes: int) -> bytes:
+def read_start(path: "Path | str", *, size_bytes: int) -> bytes:
     """Return the first ``size_bytes`` of a regular file, or all of it if it has less.
 
     Raises:
@@ -98,7 +101,7 @@ def read_start(path: Path, *, size_bytes: int) -> bytes:
     return _read(path, size_bytes, follow_links=False)
 
 
-def _read(path: Path, size_bytes: int, *, follow_links: bool) -> bytes:
+def _read(path: "Path | str", size_bytes: int, *, follow_links: bool) -> bytes:
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     try:
         descriptor = os.open(path, flags if follow_links else flags | os.O_NOFOLLOW)
@@ -115,7 +118,7 @@ def _read(path: Path, size_bytes: int, *, follow_links: bool) -> bytes:
         raise StoreError(f"cannot read {path}: {describe(error)}") from error
 
 
-def replace_file(path: Path, data: bytes, *, mode: int = PRIVATE_FILE, durable: bool = True) -> None:
+def replace_file(path: "Path", data: bytes, *, mode: int = PRIVATE_FILE, durable: bool = True) -> None:
     """Put ``data`` in the place of ``path``, all or nothing.
 
     The file gets exactly ``mode``, whatever the umask. A link in its place is replaced,
@@ -141,7 +144,7 @@ def replace_file(path: Path, data: bytes, *, mode: int = PRIVATE_FILE, durable: 
         raise StoreError(f"cannot write {path}: {describe(error)}") from error
 
 
-def remove_file(path: Path) -> bool:
+def remove_file(path: "Path") -> bool:
     """Remove ``path`` durably; False when it was not there.
 
     Raises:
@@ -159,7 +162,7 @@ def remove_file(path: Path) -> bool:
     return True
 
 
-def sync_directory(path: Path) -> None:
+def sync_directory(path: "Path") -> None:
     """Make the names in ``path`` last.
 
     Raises:
@@ -169,7 +172,7 @@ def sync_directory(path: Path) -> None:
         os.fsync(directory)  # noqa: TID251 - the purpose
 
 
-def abandoned_temporaries(directory: Path) -> list[Path]:
+def abandoned_temporaries(directory: "Path") -> "list[Path]":
     """Return the temporary files in ``directory`` whose writers are dead.
 
     Raises:
@@ -184,7 +187,7 @@ def abandoned_temporaries(directory: Path) -> list[Path]:
     return [directory / name for name in names if _is_abandoned(directory / name)]
 
 
-def sweep_temporaries(directory: Path) -> list[Path]:
+def sweep_temporaries(directory: "Path") -> "list[Path]":
     """Remove what writers that are dead left behind in ``directory``; return what is gone.
 
     A live writer in another pid namespace would lose its temporary file, and report that
@@ -197,7 +200,7 @@ def sweep_temporaries(directory: Path) -> list[Path]:
 
 
 @contextmanager
-def open_directory(path: Path) -> Iterator[int]:
+def open_directory(path: "Path") -> Iterator[int]:
     """Yield a descriptor of the directory ``path``."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -228,7 +231,7 @@ def _unlink_quietly(name: str, directory: int) -> None:
         return  # not there; or the file system is beyond help, which the first error says
 
 
-def _is_abandoned(path: Path) -> bool:
+def _is_abandoned(path: "Path") -> bool:
     """Tell whether ``path`` is a temporary file of ours whose writer is gone."""
     import re
 
