@@ -9,9 +9,10 @@ import os
 
 from odek.trust.paths import Where
 from odek.trust.risk import Part, Risk, Verdict
+from odek.trust.shell.evaluator import unknown
 from odek.trust.shell.grammar import DECEIVING
 from odek.trust.shell.scope import Scope
-from odek.trust.shell.walker import Walker, unknown
+from odek.trust.shell.walker import Walker
 from odek.trust.shell.words import ACTIVE_CHARACTERS
 
 __all__ = ["classify"]

@@ -89,6 +89,10 @@ def _judge_known(name: str, rule: Rule, words: list[Word], text: str, context: C
     arguments, operands, rest = parse_arguments(words, rule, leading=leading)
     call = Call(name, rule, arguments, operands, rest, text, context, words)
     parts = list(_judge_options(call))
+    if any(item.option and item.option.risk is Risk.SAFE for item in arguments):
+        for word in operands:
+            parts += call.reads(word)
+        return [*parts, Part(text, Risk.SAFE, f"{name} only shows")]
     check = checks.CHECKS.get(rule.check)
     if check is None or not check.replaces_operands:
         parts += _judge_operands(call)
@@ -190,6 +194,8 @@ def _judge_operands(call: Call) -> Iterator[Part]:
 def _judge_inner(call: Call) -> Iterator[Part]:
     """Judge the command inside a wrapper."""
     inner = call.rest
+    if call.name == "coproc" and any(word.text == "{" for word in inner[:2]):
+        inner = inner[[word.text for word in inner].index("{") + 1 :]
     while inner and _ASSIGNMENT.match(inner[0].text):
         yield from builtins.assignment(call, inner[0])
         inner = inner[1:]

@@ -146,6 +146,10 @@ def formatter(call: Call) -> Iterator[Part]:
         shows = True
     if shows and not (call.has("--fix") or call.has("-w", "-i")):
         yield call.part(Risk.SAFE, "only reports")
+        return
+    yield call.part(Risk.LOCAL_WRITE, "rewrites files")
+    for word in call.operands or [Word(".")]:
+        yield from call.writes(word)
 
 
 def mktemp(call: Call) -> Iterator[Part]:

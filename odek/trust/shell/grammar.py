@@ -16,10 +16,13 @@ DECEIVING = re.compile(
 
 # A brace list that begins a word in the program's place, which the grammar does not take.
 _GLUED_BRACE = re.compile(r"(?<![\w$\"'\\{}])\{(?=[^\s{}]*(?:,|\.\.)[^\s{}]*\})")
+# The separator spelled out: the grammar does not take `$IFS` in the middle of a word.
+_BARE_IFS = re.compile(r"\$IFS(?![A-Za-z0-9_])")
 
 
 def parse(text: str) -> "tuple[Node, bool]":
     """Return the tree of ``text``, and whether all of it was understood."""
+    text = _BARE_IFS.sub("${IFS}", text)
     root = _parser().parse(text.encode("utf-8", "replace")).root_node
     if not root.has_error:
         return root, True

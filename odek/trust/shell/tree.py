@@ -9,7 +9,7 @@ from odek.trust.shell.words import text_of
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["assigned", "decodes", "descendants", "evaluates", "heredoc_text", "starts_itself"]
+__all__ = ["assigned", "backquoted", "decodes", "descendants", "evaluates", "heredoc_text", "starts_itself"]
 
 
 def evaluates(node: "Node") -> bool:
@@ -59,3 +59,14 @@ def starts_itself(body: "Node", name: str) -> bool:
     below = descendants(body)
     again = any(child.type == "command_name" and text_of(child) == name for child in below)
     return again and any(child.type in {"pipeline", "&"} for child in below)
+
+
+_BACKQUOTED = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`", re.DOTALL)
+
+
+def backquoted(heredoc: "Node") -> list[str]:
+    """Return the commands in backquotes of a here-document that expands; the grammar skips them."""
+    start = next((text_of(child) for child in heredoc.named_children if child.type == "heredoc_start"), "")
+    if any(mark in start for mark in "'\"\\"):
+        return []
+    return [match[1] for match in _BACKQUOTED.finditer(heredoc_text(heredoc))]

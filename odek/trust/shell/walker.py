@@ -4,36 +4,29 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from odek.trust import paths
 from odek.trust.paths import UNRESOLVED, Where
 from odek.trust.risk import Part, Risk
 from odek.trust.shell import commands
-from odek.trust.shell.call import Context, pattern
+from odek.trust.shell.call import Context
+from odek.trust.shell.evaluator import Evaluator, unknown
 from odek.trust.shell.grammar import DECEIVING, parse
-from odek.trust.shell.outputs import decode_base64, output_of
+from odek.trust.shell.outputs import decode_base64
 from odek.trust.shell.scope import Scope
-from odek.trust.shell.tree import assigned, decodes, descendants, evaluates, heredoc_text, starts_itself
-from odek.trust.shell.variables import holds_secret, judge_assignment
-from odek.trust.shell.words import Expander, Word, text_of
+from odek.trust.shell.tree import assigned, decodes, evaluates, starts_itself
+from odek.trust.shell.variables import judge_assignment
+from odek.trust.shell.words import Word, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["Walker", "unknown"]
+__all__ = ["Walker"]
 
-# A person nests a handful; the walk is recursive.
-_DEPTH_LIMIT = 60
 _NESTED_SHELLS_LIMIT = 8
 # The body of a loop is judged so often at most; no measurement behind this.
 _ROUNDS_LIMIT = 8
 
 
-def unknown(text: str, reason: str) -> Part:
-    """Return the part of a verdict that says that ``text`` cannot be judged."""
-    return Part(text[:200], Risk.UNKNOWN, reason)
-
-
-class Walker:
+class Walker(Evaluator):
     """Visits the nodes of one command line in the order in which the shell would.
 
     The scope follows assignments and changes of directory. What a branch or loop may or
@@ -43,16 +36,10 @@ class Walker:
     def __init__(
         self, where: Where, scope: Scope, *, depth: int = 0, functions: set[str] | None = None
     ) -> None:
-        self._where = where
-        self._scope = scope
+        super().__init__(where, scope)
         self._depth = depth
         self._functions = functions if functions is not None else set()
-        self._parts: list[Part] = []
-        self._stdin: list[str] = []
         self._decoder = False
-        self._nesting = 0
-        self._outputs: dict[tuple[int, int], Word] = {}
-        self._expander = Expander(scope, self._substitution)
         self._visits: dict[str, Callable[[Node], object]] = {
             "command": self._command,
             "redirected_statement": self._redirected,
@@ -95,31 +82,12 @@ class Walker:
 
     # -- structure -------------------------------------------------------------------------------------------
 
-    def _visit(self, node: "Node") -> None:
-        self._nesting += 1
-        if self._nesting > _DEPTH_LIMIT:
-            self._parts.append(unknown(text_of(node), "is nested too deeply"))
-        else:
-            self._visit_type(node)
-        self._nesting -= 1
-
     def _visit_type(self, node: "Node") -> None:
         visit = self._visits.get(node.type)
         if visit is not None and (node.type != "compound_statement" or evaluates(node)):
             visit(node)
         else:
             self._children(node)
-
-    def _children(self, node: "Node") -> None:
-        for child in node.named_children:
-            self._visit(child)
-
-    def _isolated(self, nodes: Sequence["Node"]) -> None:
-        """Visit nodes that run in a process of their own: what they set is gone afterwards."""
-        before = self._scope.snapshot()
-        for node in nodes:
-            self._visit(node)
-        self._scope.restore(before)
 
     def _subshell(self, node: "Node") -> None:
         self._isolated(node.named_children)
@@ -192,76 +160,30 @@ class Walker:
             )
         self._children(node)
 
-    # -- words -----------------------------------------------------------------------------------------------
-
-    def _words(self, node: "Node") -> list[Word]:
-        self._note_variables(node)
-        return self._expander.words(node)
-
-    def _note_variables(self, node: "Node") -> None:
-        for child in (node, *descendants(node)) if node.named_child_count or node.type == "expansion" else ():
-            if child.type in {"simple_expansion", "expansion"}:
-                self._variable_use(child)
-
-    def _variable_use(self, node: "Node") -> None:
-        match = re.match(r"\$\{?!?([A-Za-z_]\w*)", text_of(node))
-        if match and holds_secret(match[1]) and not self._scope.is_set(match[1]):
-            reason = f"uses {match[1]}, a credential by its name"
-            self._parts.append(Part(text_of(node), Risk.SYSTEM_WRITE, reason))
-
-    def _expansion(self, node: "Node") -> None:
-        self._variable_use(node)
-        self._children(node)
-
-    def _substitution(self, node: "Node") -> Word:
-        """Visit what a substitution runs; return its output where that is fixed."""
-        key = node.id, self._scope.version
-        known = self._outputs.get(key)
-        if known is None:
-            known = self._visited_substitution(node)
-            self._outputs[node.id, self._scope.version] = known
-        return known
-
-    def _visited_substitution(self, node: "Node") -> Word:
-        if self._nesting >= _DEPTH_LIMIT:
-            self._parts.append(unknown(text_of(node), "is nested too deeply"))
-            return Word(UNRESOLVED)
-        self._nesting += 1
-        self._isolated(node.named_children)
-        self._nesting -= 1
-        inner = [child for child in node.named_children if child.type != "comment"]
-        output = self._fixed_output(inner[0]) if len(inner) == 1 else None
-        return Word(UNRESOLVED, hidden=decodes(node)) if output is None else Word(output)
-
-    def _fixed_output(self, node: "Node") -> str | None:
-        before = len(self._parts)
-        output = output_of(node, self._words, self._scope.cwd)
-        del self._parts[before:]  # its words are judged where the command itself is visited
-        return output
-
     # -- commands --------------------------------------------------------------------------------------------
 
     def _command(self, node: "Node", extra: Sequence[Word] = ()) -> None:
         words: list[Word] = []
-        prefixed: list[Node] = []
+        end = -1
         for child in node.named_children:
             match child.type:
                 case "variable_assignment":
-                    prefixed.append(child)
                     self._assign(child, temporary=True)
                 case "herestring_redirect" | "file_redirect" | "heredoc_redirect":
                     words += self._redirect(child)
                 case "comment":
                     pass
                 case _:
+                    if child.start_byte == end:
+                        self._parts.append(unknown(text_of(node), "the grammar breaks a word apart"))
                     words += self._words(child)
+                    end = child.end_byte
         words += extra
-        if words and words[0].text in {"{", "}"} and len(words) > 1:
+        if words and words[0].text in {"{", "}"}:
+            # The braces around the body of a coprocess, which the grammar takes for words.
             words = words[1:]
         self._parts += commands.judge_command(words, self._context())
         self._scope.run_builtin([word.text for word in words])
-        if not words and not prefixed and node.named_children:
-            self._parts.append(Part(text_of(node), Risk.SAFE, "runs nothing"))
 
     def _context(self) -> Context:
         return Context(
@@ -316,8 +238,6 @@ class Walker:
                 self._scope.assign(word.text, "")
         self._parts += commands.judge_command(words, self._context())
 
-    # -- redirections ----------------------------------------------------------------------------------------
-
     def _redirected(self, node: "Node") -> None:
         """Visit redirections first, then the statement that they belong to."""
         stdin = list(self._stdin)
@@ -330,7 +250,11 @@ class Walker:
             if body.type == "command":
                 self._command(body, extra)
             else:
+                # The grammar hangs the redirection of the last command on the whole list.
                 self._visit(body)
+                for child in node.named_children:
+                    if child != body:
+                        self._redirect(child)
                 if extra:
                     self._parts.append(
                         unknown(text_of(node), "words behind a redirection that belong to no command")
@@ -339,33 +263,6 @@ class Walker:
             if child.type == "heredoc_redirect":
                 self._rest_of_heredoc(child)
         self._stdin = stdin
-
-    def _redirect(self, node: "Node") -> list[Word]:
-        """Judge a redirection; return the words behind its target, which belong to the command."""
-        match node.type:
-            case "herestring_redirect":
-                for child in node.named_children:
-                    for word in self._words(child):
-                        self._stdin.append(word.text.replace(UNRESOLVED, "${unresolved}"))
-                        if word.text.startswith(("/", "~")):
-                            self._judge_file(node, word, reads=True)
-                return []
-            case "heredoc_redirect":
-                self._stdin.append(heredoc_text(node))
-                extra: list[Word] = []
-                for child in node.named_children:
-                    if child.type in {"file_redirect", "herestring_redirect"}:
-                        extra += self._redirect(child)
-                    elif child.type == "heredoc_body":
-                        self._children(child)
-                    elif node.field_name_for_named_child(node.named_children.index(child)) == "argument":
-                        extra += self._words(child)
-                return extra
-            case "file_redirect":
-                return self._file_redirect(node)
-            case _:
-                self._visit(node)
-                return []
 
     def _rest_of_heredoc(self, node: "Node") -> None:
         """Visit what follows on the line that opens a here-document: ``cat <<X | sh``."""
@@ -381,22 +278,3 @@ class Walker:
                 continue
             if node.field_name_for_named_child(index) != "argument":
                 self._visit(child)
-
-    def _file_redirect(self, node: "Node") -> list[Word]:
-        operator = next((text_of(child) for child in node.children if not child.is_named), "")
-        targets = [
-            word for child in node.children_by_field_name("destination") for word in self._words(child)
-        ]
-        if operator in {">&-", "<&-"} or not targets:
-            return targets
-        if not (operator in {">&", "<&"} and re.fullmatch(r"\d+-?|-", targets[0].text)):
-            self._judge_file(node, targets[0], reads=operator in {"<", "<&"})
-        return targets[1:]
-
-    def _judge_file(self, node: "Node", word: Word, *, reads: bool) -> None:
-        place = paths.place(pattern(word.text, glob=word.glob), self._scope.cwd)
-        risk, reason = (
-            paths.judge_read(place, self._where) if reads else paths.judge_write(place, self._where)
-        )
-        outside = reads and (UNRESOLVED in word.text or paths.reads_outside(place, self._where))
-        self._parts.append(Part(text_of(node), risk, reason, outside))

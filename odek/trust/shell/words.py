@@ -112,8 +112,10 @@ class Expander:
                 return text_of(node)[1:-1]
             case "ansi_c_string":
                 return decode_ansi_c(text_of(node)[2:-1])
-            case "string" | "translated_string":
+            case "string":
                 return self._string(node)
+            case "translated_string":
+                return "".join(self._marked(child) for child in node.named_children)
             case "concatenation" | "command_name":
                 return self._joined(node)
             case "simple_expansion" | "expansion":
