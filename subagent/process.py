@@ -152,9 +152,14 @@ class ProcessTree:
             with suppress(trio.BrokenResourceError):  # then there is no answer either
                 await self._control.send_all(message)
             answer = await self._status.receive()
+            if answer and answer[0] == "forked":
+                self.pid = int(answer[1])
+                answer = await self._status.receive()
         match answer:
-            case ["started", pid]:
-                self.pid = int(pid)
+            case ["started"]:
+                pass
+            case None if self.pid:
+                pass  # the command did run, and its first act was to kill its warden
             case ["failed", stage, number]:
                 place = os.fsdecode(request.cwd) if stage == "enter" else shown
                 raise ChildStartError(f"cannot {stage} {place!r}: {os.strerror(int(number))}")

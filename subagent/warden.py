@@ -14,7 +14,7 @@ It runs without site packages, and only with modules that are cheap to import: i
 start is a cost of every command.
 
 Control pipe, owner to warden: eight bytes of length, then one request. Status pipe,
-warden to owner, a line each: ``started PID`` or ``failed run|enter ERRNO``, then
+warden to owner, a line each: ``forked PID``; ``started`` or ``failed run|enter ERRNO``;
 ``exited CODE``, with the code negative for a signal.
 """
 
@@ -163,12 +163,15 @@ class Guard:
         return 0
 
     def _start(self) -> bool:
-        """Start the command and report its pid, or why it did not start."""
+        """Start the command and report that it runs, or why it does not."""
         failure, failure_of_child = os.pipe()  # closed by a successful exec
         guard = os.getpid()
         self._command = os.fork()
         if self._command == 0:
             try:
+                # By the child, before it can do any harm: even if the command kills its
+                # warden at once, the owner knows whom to end.
+                self._report(b"forked %d" % os.getpid())
                 _become_command(self._request, guard, failure_of_child)
             finally:
                 os._exit(127)
@@ -179,7 +182,7 @@ class Guard:
             os.waitpid(self._command, 0)
             self._report(b"failed " + reason)
             return False
-        self._report(b"started %d" % self._command)
+        self._report(b"started")
         return True
 
     def _reap(self) -> bool:

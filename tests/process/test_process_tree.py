@@ -100,9 +100,10 @@ async def test_what_cannot_start_says_why(
 async def test_nothing_outlives_the_block(escape: str, tmp_path: Path) -> None:
     """However a process leaves its parent, it is gone when a cancel has left the block."""
     marked = Marked()
+    marked.watch(tmp_path)
     with trio.CancelScope() as scope:
         async with open_process_tree(["bash", "-c", ESCAPES[escape]], cwd=tmp_path, env=marked.environment):
-            await wait_until(lambda: len(marked.living()) >= 2, seconds=5)
+            await wait_until(lambda: len(marked.living()) >= 2 and (tmp_path / "up").exists(), seconds=5)
             scope.cancel()
             await trio.lowlevel.checkpoint()
     assert marked.living() == set()
@@ -154,9 +155,11 @@ async def test_killing_the_warden_does_not_free_the_tree(tmp_path: Path) -> None
 async def test_a_stopped_warden_does_not_hold_up_the_end(tmp_path: Path) -> None:
     """A guard that cannot act any more is replaced by the owner itself."""
     marked = Marked()
-    command = "setsid sleep 300 & kill -STOP $PPID; echo done; sleep 300"
-    async with open_process_tree(["bash", "-c", command], cwd=tmp_path, env=marked.environment) as tree:
+    argv = ["bash", "-c", "setsid sleep 300 & read line; kill -STOP $PPID; echo done; sleep 300"]
+    async with open_process_tree(argv, cwd=tmp_path, env=marked.environment, stdin=subprocess.PIPE) as tree:
+        assert tree.stdin is not None
         assert tree.stdout is not None
+        await tree.stdin.send_all(b"go\n")
         assert await tree.stdout.receive_some() == b"done\n"
         start = trio.current_time()
     assert trio.current_time() - start < 3

@@ -22,9 +22,11 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc"
 
 
 @pytest.fixture
-def marked() -> Marked:
+def marked(tmp_path: Path) -> Marked:
     """A mark that every command of the test bears."""
-    return Marked()
+    marked = Marked()
+    marked.watch(tmp_path)
+    return marked
 
 
 @pytest.fixture
@@ -157,7 +159,7 @@ async def test_nothing_survives_the_time_limit(escape: str, shell: Shell, marked
 
 
 @pytest.mark.parametrize("escape", ESCAPES)
-async def test_nothing_survives_a_cancel(escape: str, shell: Shell, marked: Marked) -> None:
+async def test_nothing_survives_a_cancel(escape: str, shell: Shell, marked: Marked, tmp_path: Path) -> None:
     """When the cancelled call has returned, its tree is gone."""
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
@@ -167,7 +169,7 @@ async def test_nothing_survives_a_cancel(escape: str, shell: Shell, marked: Mark
                 pytest.fail("it should have been cancelled")
 
             nursery.start_soon(run)
-            await wait_until(lambda: len(marked.living()) >= 2, seconds=5)
+            await wait_until(lambda: len(marked.living()) >= 2 and (tmp_path / "up").exists(), seconds=5)
             start = trio.current_time()
             scope.cancel()
     assert scope.cancelled_caught

@@ -12,38 +12,49 @@ __all__ = ["ESCAPES", "Marked", "open_descriptors", "wait_until", "zombie_childr
 
 _DAEMON = (
     "python3 -c 'import os, time\n"
-    "if os.fork(): os._exit(0)\n"
+    "if pid := os.fork(): os._exit(os.waitpid(pid, 0)[1])\n"
     "os.setsid()\n"
     "if os.fork(): os._exit(0)\n"
     "time.sleep(300)'"
 )
 
 ESCAPES = {
-    "plain child": "sleep 300 & wait",
-    "left behind": "(sleep 300 &) ; sleep 300",
-    "setsid": "setsid sleep 300 & sleep 300",
-    "double fork": f"{_DAEMON}; sleep 300",
-    "deaf to SIGTERM": "trap '' TERM; sleep 300 & while :; do sleep 300; done",
-    "deaf in a session of its own": "setsid bash -c \"trap '' TERM HUP INT; sleep 300; sleep 300\" & wait",
-    "stopped": "sleep 300 & kill -STOP $!; wait",
-    "nohup": "nohup sleep 300 >/dev/null 2>&1 & sleep 300",
-    "chain": 'bash -c \'bash -c "setsid bash -c \\"sleep 300; :\\"; :"; :\'',
-    "without environment": "env -i setsid sleep 300 & sleep 300",
-    "respawning": "while :; do setsid sleep 300 & sleep 0.02; done",
+    "plain child": "sleep 300 & touch up; wait",
+    "orphan": "(sleep 300 &) ; touch up; sleep 300",
+    "session of its own": "setsid sleep 300 & touch up; sleep 300",
+    "orphan in a session of its own": "setsid -f sleep 300; touch up; sleep 300",
+    "double fork": f"{_DAEMON}; touch up; sleep 300",
+    "deaf to SIGTERM": "trap '' TERM; sleep 300 & touch up; while :; do sleep 300; done",
+    "deaf in a session of its own": (
+        "setsid bash -c \"trap '' TERM HUP INT; touch up; sleep 300; sleep 300\" & wait"
+    ),
+    "stopped": "sleep 300 & kill -STOP $!; touch up; wait",
+    "nohup": "nohup sleep 300 >/dev/null 2>&1 & touch up; sleep 300",
+    "chain": 'bash -c \'bash -c "setsid bash -c \\"touch up; sleep 300; :\\"; :"; :\'',
+    "orphan without environment": "env -i setsid -f sleep 300; touch up; sleep 300",
+    "respawning": "while :; do setsid -f sleep 300; touch up; sleep 0.02; done",
 }
-"""Shell commands, each with another way to outlive whoever started it."""
+"""Shell commands, each with another way to outlive whoever started it.
+
+Each makes the file ``up`` once its processes have got away as far as they can.
+"""
 
 
 class Marked:
-    """The living processes whose environment bears a mark of their own, and their descendants.
+    """The living processes of one test, however they try to hide.
 
-    Give ``environment`` to what is started. Descendants that lose the mark are followed
-    for as long as they have been seen below a marked process.
+    They bear a mark in their environment, so give ``environment`` to what is started, or
+    work in a watched directory, or have been seen below such a process.
     """
 
     def __init__(self) -> None:
         self._text = f"ODEK_TEST_MARK={uuid4().hex}".encode()
+        self._directories: set[Path] = set()
         self._seen: dict[int, bytes] = {}
+
+    def watch(self, directory: Path) -> None:
+        """Count whoever works in ``directory`` too."""
+        self._directories.add(directory.resolve())
 
     @property
     def environment(self) -> dict[str, str]:
@@ -54,7 +65,7 @@ class Marked:
     def living(self) -> set[int]:
         """Return the pids; zombies do not count."""
         table = _process_table()
-        marked = {pid for pid in table if self._text in _environ(pid).split(b"\0")}
+        marked = {pid for pid in table if self._is_marked(pid)}
         grew = True
         while grew:
             below = {pid for pid, (parent, _) in table.items() if parent in marked}
@@ -63,6 +74,14 @@ class Marked:
         for pid in marked:
             self._seen[pid] = table[pid][1]
         return {pid for pid, born in self._seen.items() if pid in table and table[pid][1] == born}
+
+    def _is_marked(self, pid: int) -> bool:
+        try:
+            environ = Path(f"/proc/{pid}/environ").read_bytes()
+            directory = Path(f"/proc/{pid}/cwd").readlink()
+        except OSError:  # gone since the listing
+            return False
+        return self._text in environ.split(b"\0") or directory in self._directories
 
 
 def _process_table() -> dict[int, tuple[int, bytes]]:
@@ -79,13 +98,6 @@ def _stats() -> Iterator[tuple[int, list[bytes]]]:
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # gone since the listing
             yield int(path.parent.name), path.read_bytes().rpartition(b") ")[2].split()
-
-
-def _environ(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return b""
 
 
 def zombie_children() -> list[int]:
