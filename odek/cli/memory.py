@@ -1,107 +1,43 @@
 """``odek memory``: what is remembered, for a person to read and change."""
 
 import argparse
-import json
-import os
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Protocol, cast
 
-if TYPE_CHECKING:
-    from odek.memory.facts import Change, Facts, FactStore
+__all__ = ["ACTIONS", "add_arguments", "run"]
+
+ACTIONS: dict[str, tuple[str, str]] = {
+    "facts": ("odek.cli.memory_facts", "the facts that every session begins with"),
+}
+"""Each action's module, and what it does; a module may carry out several."""
+
+
+class ActionModule(Protocol):
+    """What the module of an action offers, as plain functions."""
+
+    def add_arguments(self, action: str, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments of one of its actions."""
+        ...
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Carry out ``arguments.memory_action`` and return the exit status."""
+        ...
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the tiers and their actions."""
-    tiers = parser.add_subparsers(title="tiers", dest="tier", metavar="TIER", required=True)
-    facts = tiers.add_parser("facts", help="the facts that every session begins with")
-    facts.add_argument("--json", action="store_true", help="print one JSON object")
-    # Given behind the action, --json must not be reset by that action's own default.
-    as_json = argparse.ArgumentParser(add_help=False)
-    as_json.add_argument(
-        "--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON object"
+    """Declare the actions."""
+    actions = parser.add_subparsers(
+        title="actions", dest="memory_action", metavar="ACTION", required=True, prog=parser.prog
     )
-    actions = facts.add_subparsers(title="actions (default: show)", dest="action", metavar="ACTION")
-    actions.add_parser("show", parents=[as_json], help="print both files")
-    add = actions.add_parser("add", parents=[as_json], help="store a fact")
-    add.add_argument("target", choices=["user", "env"], help="about the person, or about the environment")
-    add.add_argument("content", metavar="TEXT", help="the fact")
-    remove = actions.add_parser("remove", parents=[as_json], help="remove a fact")
-    remove.add_argument("old_text", metavar="TEXT", help="the fact, or a part that no other fact has")
-    remove.add_argument("--target", choices=["user", "env"], help="look in this file alone")
+    for action, (module_name, summary) in ACTIONS.items():
+        child = actions.add_parser(action, help=summary, description=f"odek memory {action}: {summary}.")
+        _load(module_name).add_arguments(action, child)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Carry out the action."""
-    from odek.errors import TargetChangedError
-
-    store = _open_store()
-    try:
-        match arguments.action:
-            case "add":
-                _print_change("added", store.add(arguments.target, arguments.content), arguments)
-            case "remove":
-                fact = store.select(arguments.old_text, arguments.target)
-                _print_change("removed", store.remove(fact), arguments)
-            case _:
-                _show(store, arguments)
-    except TargetChangedError as error:
-        print(f"odek: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return _load(ACTIONS[arguments.memory_action][0]).run(arguments)
 
 
-def _open_store() -> "FactStore":
-    from odek.config.files import load
-    from odek.home import home_directory
-    from odek.memory.facts import FactLimits, FactStore
-
-    home = home_directory(os.environ)
-    settings = load(home, Path.cwd(), os.environ, {}).config.memory
-    return FactStore(home / "memory", FactLimits(settings.facts_limit_user, settings.facts_limit_env))
-
-
-def _show(store: "FactStore", arguments: argparse.Namespace) -> None:
-    from odek.memory.facts import TARGETS
-
-    files = [store.read(target) for target in TARGETS]
-    if arguments.json:
-        print(json.dumps({facts.target: _as_json(facts) for facts in files}, indent=2, ensure_ascii=False))
-    else:
-        print("\n".join(line for facts in files for line in _lines(facts)))
-
-
-def _lines(facts: "Facts") -> list[str]:
-    from odek.text import visible
-
-    lines = [_fill(facts)]
-    for fact in facts.entries:
-        first, *rest = visible(fact.text).split("\n")
-        lines += [f"  [{fact.index}] {first}", *(f"      {line}" for line in rest)]
-        if fact.rejection:
-            lines.append(f"      not shown to the model: {fact.rejection}")
-    return lines
-
-
-def _fill(facts: "Facts") -> str:
-    return f"{facts.target}.md: {facts.used_bytes:,} of {facts.limit_bytes:,} bytes, {facts.percent}% full"
-
-
-def _as_json(facts: "Facts") -> dict[str, Any]:
-    entries = [
-        {"index": fact.index, "bytes": fact.size_bytes, "text": fact.text, "rejection": fact.rejection}
-        for fact in facts.entries
-    ]
-    return {"used": facts.used_bytes, "cap": facts.limit_bytes, "entries": entries}
-
-
-def _print_change(done: str, change: "Change", arguments: argparse.Namespace) -> None:
-    from odek.text import visible
-
-    if arguments.json:
-        result = {"changed": change.changed, "target": change.fact.target, "text": change.fact.text}
-        print(json.dumps(result, ensure_ascii=False))
-    elif change.changed:
-        print(f"{done}: {visible(change.fact.text)}\n{_fill(change.facts)}")
-    else:
-        print(f"already there: {visible(change.fact.text)}")
+def _load(module_name: str) -> ActionModule:
+    return cast("ActionModule", import_module(module_name))

@@ -1,0 +1,94 @@
+"""``odek memory facts``: the facts, for a person to read and change."""
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from odek.memory.facts import Change, Facts, FactStore
+
+
+def add_arguments(action: str, facts: argparse.ArgumentParser) -> None:  # noqa: ARG001 - there is one
+    """Declare what can be done with facts."""
+    facts.add_argument("--json", action="store_true", help="print one JSON object")
+    # Given behind the action, --json must not be reset by that action's own default.
+    as_json = argparse.ArgumentParser(add_help=False)
+    as_json.add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON object"
+    )
+    actions = facts.add_subparsers(title="actions (default: show)", dest="action", metavar="ACTION")
+    actions.add_parser("show", parents=[as_json], help="print both files")
+    add = actions.add_parser("add", parents=[as_json], help="store a fact")
+    add.add_argument("target", choices=["user", "env"], help="about the person, or about the environment")
+    add.add_argument("content", metavar="TEXT", help="the fact")
+    remove = actions.add_parser("remove", parents=[as_json], help="remove a fact")
+    remove.add_argument("old_text", metavar="TEXT", help="the fact, or a part that no other fact has")
+    remove.add_argument("--target", choices=["user", "env"], help="look in this file alone")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out the action."""
+    from odek.cli.memory_stores import open_facts
+    from odek.errors import TargetChangedError
+
+    store = open_facts()
+    try:
+        match arguments.action:
+            case "add":
+                _print_change("added", store.add(arguments.target, arguments.content), arguments)
+            case "remove":
+                fact = store.select(arguments.old_text, arguments.target)
+                _print_change("removed", store.remove(fact), arguments)
+            case _:
+                _show(store, arguments)
+    except TargetChangedError as error:
+        print(f"odek: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _show(store: "FactStore", arguments: argparse.Namespace) -> None:
+    from odek.memory.facts import TARGETS
+
+    files = [store.read(target) for target in TARGETS]
+    if arguments.json:
+        print(json.dumps({facts.target: _as_json(facts) for facts in files}, indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(line for facts in files for line in _lines(facts)))
+
+
+def _lines(facts: "Facts") -> list[str]:
+    from odek.text import visible
+
+    lines = [_fill(facts)]
+    for fact in facts.entries:
+        first, *rest = visible(fact.text).split("\n")
+        lines += [f"  [{fact.index}] {first}", *(f"      {line}" for line in rest)]
+        if fact.rejection:
+            lines.append(f"      not shown to the model: {fact.rejection}")
+    return lines
+
+
+def _fill(facts: "Facts") -> str:
+    return f"{facts.target}.md: {facts.used_bytes:,} of {facts.limit_bytes:,} bytes, {facts.percent}% full"
+
+
+def _as_json(facts: "Facts") -> dict[str, Any]:
+    entries = [
+        {"index": fact.index, "bytes": fact.size_bytes, "text": fact.text, "rejection": fact.rejection}
+        for fact in facts.entries
+    ]
+    return {"used": facts.used_bytes, "cap": facts.limit_bytes, "entries": entries}
+
+
+def _print_change(done: str, change: "Change", arguments: argparse.Namespace) -> None:
+    from odek.text import visible
+
+    if arguments.json:
+        result = {"changed": change.changed, "target": change.fact.target, "text": change.fact.text}
+        print(json.dumps(result, ensure_ascii=False))
+    elif change.changed:
+        print(f"{done}: {visible(change.fact.text)}\n{_fill(change.facts)}")
+    else:
+        print(f"already there: {visible(change.fact.text)}")
