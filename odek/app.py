@@ -123,7 +123,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
         background = await stack.enter_async_context(open_background())
         plan = Plan(lambda steps: setup.emit(PlanChanged(steps)))
         disk = trio.CapacityLimiter(DISK_THREADS)
-        offered = _tools(setup, memory, plan, disk, background)
+        offered = _tools(setup, memory, plan, disk, background, session.id)
         gate = PolicyGate(
             where=where,
             settings=config.dangerous,
@@ -230,7 +230,12 @@ def _system_prompt(setup: Setup, memory_block: str) -> str:
 
 
 def _tools(
-    setup: Setup, memory: Memory | None, plan: Plan, disk: trio.CapacityLimiter, background: Background
+    setup: Setup,
+    memory: Memory | None,
+    plan: Plan,
+    disk: trio.CapacityLimiter,
+    background: Background,
+    session: str,
 ) -> list[Tool[Any]]:
     """Return every tool there is; a new one is a line here."""
     workspace, config = setup.workspace, setup.resolved.config
@@ -244,7 +249,7 @@ def _tools(
         TreeTool(workspace, disk),
         HttpGetTool(),
         PlanTool(plan),
-        SessionSearchTool(setup.home / "sessions", disk),
+        SessionSearchTool(setup.home / "sessions", disk, session=session),
         *([MemoryTool(memory)] if memory is not None else []),
     ]
 
