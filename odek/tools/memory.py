@@ -169,12 +169,12 @@ def _diff(target: Target, old: str, new: str) -> str:
     """Return the whole change as a unified diff of one entry."""
     removed = [f"-{line}" for line in old.splitlines()]
     added = [f"+{line}" for line in new.splitlines()]
-    header = [
-        f"--- memory/{target}.md",
-        f"+++ memory/{target}.md",
-        f"@@ -{len(removed)} +{len(added)} @@ entry",
-    ]
-    return "\n".join([*header, *removed, *added, ""])
+    hunk = f"@@ -{_range(removed)} +{_range(added)} @@"
+    return "\n".join([f"--- memory/{target}.md", f"+++ memory/{target}.md", hunk, *removed, *added, ""])
+
+
+def _range(lines: list[str]) -> str:
+    return f"1,{len(lines)}" if lines else "0,0"
 
 
 def _whole(fact: Fact) -> str:
