@@ -3,20 +3,30 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 import trio
 
 from odek.llm.offline import OfflineModel
+from odek.llm.offline_rules import EXAMPLES, Call, parse_requests
 from odek.loop import run_turn
 from odek.memory.facts import FactLimits
 from odek.memory.service import open_memory
 from odek.tools.edit_files import WriteFileTool
+from odek.tools.http_get import HttpGetTool
 from odek.tools.listing import GlobTool, TreeTool
 from odek.tools.memory import MemoryTool
+from odek.tools.plan import PlanTool
 from odek.tools.read_file import ReadFileTool
 from odek.tools.search_files import SearchFilesTool
+from odek.tools.session_search import SessionSearchTool
+from odek.tools.shell import Shell
 from tests.support.agents import OpenGate, make_agent
+
+if TYPE_CHECKING:
+    from odek.tools.tool import Tool
 
 Ask = Callable[[str], Awaitable[str]]
 
@@ -61,6 +71,29 @@ async def test_files_are_read_written_listed_and_searched(workspace: Path) -> No
     assert "a.py" in listed
     assert "notes.txt" in listed
     assert "src/a.py" in found
+
+
+def test_every_call_fits_the_schema_of_its_tool() -> None:
+    """Whatever the model asks for, the real tool takes the arguments as they are."""
+    tools: list[type[Tool[Any]]] = [
+        MemoryTool,
+        ReadFileTool,
+        WriteFileTool,
+        TreeTool,
+        GlobTool,
+        SearchFilesTool,
+        SessionSearchTool,
+        Shell,
+        HttpGetTool,
+        PlanTool,
+    ]
+    schemas = {tool.name: tool.arguments_type for tool in tools}
+    steps = [step for example in EXAMPLES for stage in parse_requests(example) for step in stage]
+    calls = [step for step in steps if isinstance(step, Call) and step.tool in schemas]
+
+    assert {call.tool for call in calls} == set(schemas)
+    for call in calls:
+        msgspec.convert(call.arguments, schemas[call.tool])
 
 
 async def test_a_later_session_knows_what_an_earlier_one_was_told(workspace: Path) -> None:
