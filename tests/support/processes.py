@@ -110,7 +110,7 @@ def open_descriptors() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-async def wait_until(condition: Callable[[], bool], *, seconds: float) -> None:
+async def wait_until(condition: Callable[[], bool], *, seconds: float = 10) -> None:
     """Return as soon as something outside this program is true.
 
     Raises:
