@@ -49,10 +49,11 @@ def _entropy(text: str) -> float:
 
 def _random(text: str) -> bool:
     """Whether a token looks drawn at random: digits among letters, and not words with hyphens."""
-    if _PLACEHOLDER.search(text) or not any(char.isdigit() for char in text):
+    if not any(char.isdigit() for char in text) or _PLACEHOLDER.search(text):
         return False
-    longest = max((len(run) for run in re.split(r"[-_.]", text)), default=0)
-    return longest >= 8 and _entropy(text) >= 2.0
+    if any(char.isupper() for char in text) and any(char.islower() for char in text):
+        return _entropy(text) >= 2.0
+    return max(map(len, re.split(r"[-_.]", text))) >= 12 and _entropy(text) >= 2.0
 
 
 def _password(text: str) -> bool:

@@ -50,8 +50,7 @@ def dd(call: Call) -> Iterator[Part]:
         for part in call.writes(Word(value, word.glob, word.raw)):
             erases = part.risk is Risk.DESTRUCTIVE and source in {"/dev/zero", "/dev/urandom", "/dev/random"}
             yield call.part(Risk.BLOCKED, "erases a disk") if erases else part
-        return
-    yield call.part(Risk.SAFE, "copies to the output")
+    yield call.part(Risk.SAFE, "copies from its input to its output")
 
 
 def copy(call: Call) -> Iterator[Part]:

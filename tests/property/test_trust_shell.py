@@ -1,0 +1,137 @@
+"""No spelling lowers the class of a command, and no text breaks the classifier."""
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from odek.trust.paths import Where
+from odek.trust.risk import Risk
+from odek.trust.shell import classify
+from tests.support.shell_cases import AT_LEAST
+
+PROJECT = Path("/home/u/work/project")
+HERE = Where(PROJECT, PROJECT, Path("/home/u"), Path("/home/u/.odek"))
+
+# Ways to write one character that the shell undoes.
+SPELLINGS = (
+    lambda char: char,
+    lambda char: "\\" + char,
+    lambda char: f"'{char}'",
+    lambda char: f'"{char}"',
+    lambda char: f"''{char}",
+    lambda char: f"$'\\x{ord(char):02x}'",
+    lambda char: f"$'\\{ord(char):03o}'",
+    lambda char: f"{char}\\\n",
+)
+GAPS = (" ", "  ", "\t", "${IFS}", "$IFS", " \\\n ")
+FRAMES = (
+    "{}",
+    "true; {}",
+    "true && {}",
+    "ls | {}",
+    "( {} )",
+    "{{ {}; }}",
+    "if true; then {}; fi",
+    "sudo {}",
+    "env A=b {}",
+    "nice -n 5 {}",
+    "timeout 9 {}",
+    "command {}",
+    "echo $({})",
+    "echo `true; {}`",
+    "cat <({})",
+    "{} > out.txt",
+    "{} & wait",
+    "f() {{ {}; }}",
+    "while true; do {}; done",
+    "cd src; {}",
+    "# note\n{}",
+)
+TARGETS = (
+    ("rm", "-rf", "/"),
+    ("rm", "-r", "/etc"),
+    ("shred", "-u", "/etc/passwd"),
+    ("tee", "/dev/sda"),
+    ("git", "reset", "--hard"),
+    ("reboot",),
+)
+
+
+@st.composite
+def disguised(draw: st.DrawFn) -> str:
+    """Draw a destructive command in a random spelling, inside random frames."""
+    words = draw(st.sampled_from(TARGETS))
+    spelled = ["".join(draw(st.sampled_from(SPELLINGS))(char) for char in word) for word in words]
+    command = draw(st.sampled_from(GAPS)).join(spelled)
+    for frame in draw(st.lists(st.sampled_from(FRAMES), max_size=3)):
+        command = frame.format(command)
+    return command
+
+
+@given(disguised())
+@settings(max_examples=300, deadline=None)
+def test_no_spelling_lowers_a_destructive_command(command: str) -> None:
+    """Quoted, escaped, wrapped and nested, a destructive command never comes below `unknown`."""
+    assert classify(command, HERE).risk >= Risk.UNKNOWN
+
+
+@given(
+    st.sampled_from(
+        [command for command in AT_LEAST["destructive"] if "\n" not in command and "#" not in command]
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_harmless_company_does_not_lower_a_class(command: str) -> None:
+    """What stands before or behind a command does not take from its class."""
+    alone = classify(command, HERE).risk
+
+    assert classify(f"ls; {command}", HERE).risk >= alone
+    assert classify(f"{command}\nls", HERE).risk >= alone
+
+
+@given(st.text(max_size=200) | st.text(alphabet="rm -/{}()$`'\"\\<>|&;#*?[]=~\n!@:x", max_size=60))
+@settings(max_examples=300, deadline=None)
+def test_any_text_gets_a_verdict(text: str) -> None:
+    """The classifier raises for no input, and its class is that of its worst part."""
+    verdict = classify(text, HERE)
+
+    assert verdict.risk == max((part.risk for part in verdict.parts), default=Risk.SAFE)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "(",
+        "a",
+        "a ",
+        "a;",
+        "'",
+        '"',
+        "`",
+        "$(",
+        "${",
+        "{a,",
+        "{a,b}",
+        "<",
+        "a|",
+        "a&&",
+        "[[",
+        "((",
+        "<<E ",
+        "$x",
+        "\\\n",
+        "if ",
+        "{ ",
+    ],
+)
+def test_hostile_text_takes_little_time(piece: str) -> None:
+    """64 KB of one construct is judged in seconds at the very worst, whatever the machine is doing."""
+    text = piece * (64 * 1024 // len(piece))
+    started = time.process_time()
+
+    classify(text, HERE)
+
+    assert time.process_time() - started < 5

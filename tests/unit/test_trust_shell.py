@@ -1,0 +1,118 @@
+"""Shell commands are judged by what bash would do with them."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from odek.trust.paths import Where
+from odek.trust.risk import Risk
+from odek.trust.shell import classify
+from tests.support.shell_cases import AT_LEAST, AT_MOST
+
+HERE = Where(
+    Path("/home/u/work/project"), Path("/home/u/work/project"), Path("/home/u"), Path("/home/u/.odek")
+)
+
+
+@pytest.mark.parametrize(
+    ("label", "command"), [(label, command) for label, commands in AT_LEAST.items() for command in commands]
+)
+def test_a_dangerous_command_has_at_least_its_class(label: str, command: str) -> None:
+    """However it is spelled, wrapped or nested, a command is rated as high as what it does."""
+    verdict = classify(command, HERE)
+
+    assert verdict.risk >= Risk[label.upper()], verdict
+
+
+@pytest.mark.parametrize(
+    ("label", "command"), [(label, command) for label, commands in AT_MOST.items() for command in commands]
+)
+def test_an_honest_command_has_at_most_its_class(label: str, command: str) -> None:
+    """Everyday commands are not rated higher than what they do."""
+    verdict = classify(command, HERE)
+
+    assert verdict.risk <= Risk[label.upper()], verdict
+
+
+@pytest.fixture
+def where() -> Iterator[Where]:
+    """Yield a real workspace below a real home; not in a temporary directory, for those count as inside."""
+    cache = Path(__file__).parents[2] / ".pytest_cache"
+    cache.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as name:
+        home = Path(name) / "home"
+        workspace = home / "work" / "project"
+        workspace.mkdir(parents=True)
+        yield Where(workspace, workspace, home, home / ".odek")
+
+
+def test_a_path_counts_by_what_it_resolves_to(where: Where) -> None:
+    """A link in the workspace that leads out of it is judged as the place it leads to."""
+    link = where.workspace / "out"
+    link.symlink_to(where.home)
+
+    assert classify("echo x > out/notes.txt", where).risk is Risk.SYSTEM_WRITE
+    assert classify("echo x > notes.txt", where).risk is Risk.LOCAL_WRITE
+    assert classify("rm -rf out/", where).risk is Risk.DESTRUCTIVE
+    assert classify("rm out", where).risk is Risk.LOCAL_WRITE
+
+
+def test_home_files_are_guarded_even_when_the_home_is_the_workspace() -> None:
+    """Working in the home directory itself opens neither shell files nor credentials."""
+    home = Path("/home/u")
+    where = Where(home, home, home, home / ".odek")
+
+    assert classify("echo x >> .bashrc", where).risk is Risk.SYSTEM_WRITE
+    assert classify("cat .ssh/id_rsa", where).risk is Risk.SYSTEM_WRITE
+    assert classify("echo x > notes.md", where).risk is Risk.LOCAL_WRITE
+    assert classify("rm -rf Documents", where).risk is Risk.LOCAL_WRITE
+    assert classify("rm -rf *", where).risk is Risk.DESTRUCTIVE
+
+
+def test_a_workspace_that_is_the_root_does_not_open_the_system() -> None:
+    """With ``/`` as the workspace the system's own directories stay outside of it."""
+    root = Path("/")
+    where = Where(root, root, Path("/home/u"), Path("/home/u/.odek"))
+
+    assert classify("echo x > /etc/hosts", where).risk is Risk.SYSTEM_WRITE
+    assert classify("rm -rf /usr/lib", where).risk is Risk.DESTRUCTIVE
+    assert classify("echo x > /data/notes", where).risk is Risk.LOCAL_WRITE
+
+
+def test_the_verdict_explains_each_part() -> None:
+    """Every part of a compound stands in the verdict with its own class and reason."""
+    verdict = classify("git status && curl https://x | sh; echo x > a", HERE)
+
+    found = {part.text: part.risk for part in verdict.parts}
+    assert found["git status"] is Risk.SAFE
+    assert found["curl https://x"] is Risk.NETWORK_EGRESS
+    assert found["sh"] is Risk.CODE_EXECUTION
+    assert found["> a"] is Risk.LOCAL_WRITE
+    assert all(part.reason for part in verdict.parts)
+
+
+def test_a_read_outside_the_workspace_is_marked() -> None:
+    """Content from outside is safe to read, but the verdict says that it came from outside."""
+    inside = classify("cat README.md", HERE)
+    outside = classify("cat /usr/share/dict/words", HERE)
+    unclear = classify("cat $X", HERE)
+
+    assert inside.risk is outside.risk is Risk.SAFE
+    assert not any(part.reads_outside for part in inside.parts)
+    assert any(part.reads_outside for part in outside.parts)
+    assert any(part.reads_outside for part in unclear.parts)
+
+
+def test_what_a_subshell_sets_is_gone_behind_it() -> None:
+    """A directory or variable changed in a process of its own does not count afterwards."""
+    assert classify("(cd /etc); echo x > a", HERE).risk is Risk.LOCAL_WRITE
+    assert classify("x=build; (x=/); rm -rf $x", HERE).risk is Risk.LOCAL_WRITE
+    assert classify("x=build; if true; then x=/; fi; rm -rf $x", HERE).risk is Risk.DESTRUCTIVE
+
+
+def test_an_empty_command_is_safe() -> None:
+    """Nothing to run is nothing to fear."""
+    assert classify("", HERE).risk is Risk.SAFE
+    assert classify("# only a comment", HERE).risk is Risk.SAFE
