@@ -68,6 +68,7 @@ class _Call:
         self.admission: Admission | None = None
         self.output: ToolOutput | None = None
         self.outcome: Outcome = "error"
+        self.message: ToolMessage | None = None
         self.started = trio.current_time()
 
     @property
@@ -113,21 +114,21 @@ class Batch:
             await self._prepare(call)
         await self._admit(batch)
         ready = [call for call in batch if call.output is None]
+        for call in batch:
+            if call not in ready:
+                self._complete(call)
         writers = [call for call in ready if self._is_writer(call)]
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._run_in_order, writers)
             for call in ready:
                 if call not in writers:
                     nursery.start_soon(self._run, call)
-        self._current = []
-        return [self._result(call) for call in batch]
+        return self.abandon("the call did not end")
 
     def abandon(self, reason: str) -> list[ToolMessage]:
-        """Return the results of a batch that was interrupted, ``reason`` where there is none."""
+        """Return the results of the batch so far, in call order, ``reason`` where there is none."""
         batch, self._current = self._current, []
-        return [
-            self._result(call) if call.output is not None else ToolMessage(reason, call.id) for call in batch
-        ]
+        return [call.message or ToolMessage(reason, call.id) for call in batch]
 
     async def _prepare(self, call: _Call) -> None:
         call.tool = self._tools.get(call.name)
@@ -173,8 +174,9 @@ class Batch:
                     if call.output is None:
                         await self._run_watched(call, last_try=True)
             except BaseException:
-                self._finished(call, "cancelled", "", "")
+                self._report(call, "cancelled", "", "")
                 raise
+        self._complete(call)
 
     async def _run_watched(self, call: _Call, *, last_try: bool = False) -> None:
         async with trio.open_nursery() as nursery:
@@ -211,20 +213,20 @@ class Batch:
         self._emit(Notice(self._mask(text), "warning"))
         return text
 
-    def _result(self, call: _Call) -> ToolMessage:
+    def _complete(self, call: _Call) -> None:
         """Turn what the call left behind into what the model reads, and report it."""
-        output = call.output or ToolOutput("", is_error=True)
+        output = call.output or ToolOutput(f"{call.name} returned nothing", is_error=True)
         content = self._mask(without_surrogates(output.content))
         if not output.is_error:
             self._ledger.record(output.changed)
         hint = self._hint(call, content) if call.outcome == "error" else ""
         if call.outcome == "ok":
             self._failures = Counter({key: n for key, n in self._failures.items() if key[0] != call.name})
-        self._finished(call, call.outcome, first_line(content), self._mask(output.diff))
+        self._report(call, call.outcome, first_line(content), self._mask(output.diff))
         source = call.admission.fence_source if call.admission else None
         if source is not None and call.outcome != "denied":
             content = self._gate.fence(content, source)
-        return ToolMessage(content + hint, call.id)
+        call.message = ToolMessage(content + hint, call.id)
 
     def _hint(self, call: _Call, content: str) -> str:
         """Count equal failures; return the corrective hint when they are too many."""
@@ -239,7 +241,7 @@ class Batch:
             "check its arguments against the schema, look at the current state first, or take another way.]"
         )
 
-    def _finished(self, call: _Call, outcome: Outcome, preview: str, diff: str) -> None:
+    def _report(self, call: _Call, outcome: Outcome, preview: str, diff: str) -> None:
         seconds = trio.current_time() - call.started
         summary = self._mask(call.summary)
         self._emit(ToolFinished(call.id, call.name, summary, outcome, seconds, preview, diff))

@@ -21,7 +21,7 @@ from odek.cli.render import make_renderer
 from odek.cli.style import detect_style
 from odek.config.files import load
 from odek.config.layers import Resolved
-from odek.errors import ConfigError
+from odek.errors import ConfigError, ToolError
 from odek.events import Notice
 from odek.home import home_directory
 from odek.loop import TurnResult, run_turn
@@ -56,9 +56,16 @@ class Stage(msgspec.Struct, frozen=True):
     interrupts: Interrupts
 
     async def turn(self, text: str, attachments: list[str]) -> TurnResult | None:
-        """Run one turn; None when it was cancelled."""
+        """Run one turn; None when it was cancelled.
+
+        Raises:
+            ConfigError: a file of ``attachments`` cannot be attached.
+        """
         attach = partial(self.opened.attach, text, attachments)
-        attached = await trio.to_thread.run_sync(attach)
+        try:
+            attached = await trio.to_thread.run_sync(attach)
+        except ToolError as error:
+            raise ConfigError(f"--ctx: {error}") from None
         for notice in attached.notices:
             self.display.emit(Notice(notice, "warning"))
         return await self.interrupts.run_turn(partial(run_turn, self.opened.agent, attached.text))

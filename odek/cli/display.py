@@ -28,6 +28,7 @@ class Display:
         self._lock = trio.Lock()  # the renderer is used by one thread at a time
         self._idle = trio.Event()
         self._ended = trio.Event()
+        self._task = trio.CancelScope(shield=True)  # what a cancelled agent still has to say is shown
         self._idle.set()
 
     def emit(self, event: Event) -> None:
@@ -59,17 +60,10 @@ class Display:
             OutputClosedError: nobody reads the output any more.
             OutputFailedError: the output could not be written.
         """
-        ended = False
         try:
-            while not ended:
-                events: Sequence[Event] | None = None
-                with trio.move_on_after(TICK_SECONDS):
-                    events = await self._queue.take()
-                async with self._lock:
-                    await trio.to_thread.run_sync(self._show, events, abandon_on_cancel=True)
-                if self._queue.is_empty:
-                    self._idle.set()
-                ended = events is not None and not events
+            with self._task:
+                while await self._show_next():
+                    pass
         finally:
             self._idle.set()
             self._ended.set()
@@ -79,6 +73,18 @@ class Display:
         self._queue.close()
         with trio.move_on_after(LAST_WORDS_SECONDS, shield=True):
             await self._ended.wait()
+        self._task.cancel()
+
+    async def _show_next(self) -> bool:
+        """Show the events that wait, or a tick; False after the last."""
+        events: Sequence[Event] | None = None
+        with trio.move_on_after(TICK_SECONDS):
+            events = await self._queue.take()
+        async with self._lock:
+            await trio.to_thread.run_sync(self._show, events, abandon_on_cancel=True)
+        if self._queue.is_empty:
+            self._idle.set()
+        return events is None or bool(events)
 
     def _show(self, events: Sequence[Event] | None) -> None:
         if events is None:
@@ -103,4 +109,3 @@ async def open_display(renderer: Renderer) -> AsyncGenerator[Display]:
             yield display
         finally:
             await display.finish()
-            nursery.cancel_scope.cancel()

@@ -121,7 +121,7 @@ class PlainRenderer:
         self._show_aside()
 
     def _finish(self, event: TurnFinished) -> None:
-        if event.answer.strip():
+        if event.answer.strip() and event.outcome == "answered":
             self._text.clear()
             self._out.write(answer_text(event.answer).rstrip("\n") + "\n")
         self.close()

@@ -24,6 +24,7 @@ import msgspec
 import trio
 
 __all__ = [
+    "DONE",
     "Answer",
     "Exchange",
     "ModelServer",
@@ -143,6 +144,10 @@ class ModelServer:
     def extend(self, answers: Iterable[Answer]) -> None:
         """Add answers to the script."""
         self._script.extend(answers)
+
+    def replace(self, answers: Iterable[Answer]) -> None:
+        """Put answers in the place of what is left of the script."""
+        self._script = deque(answers)
 
     async def wait_requests(self, count: int) -> None:
         """Return when ``count`` requests have arrived in all."""
