@@ -11,7 +11,7 @@ from odek.trust.risk import Part, Risk
 from odek.trust.shell.call import pattern
 from odek.trust.shell.outputs import output_of
 from odek.trust.shell.scope import Scope
-from odek.trust.shell.tree import backquoted, decodes, descendants, heredoc_text
+from odek.trust.shell.tree import adjacent, backquoted, decodes, descendants, heredoc_text
 from odek.trust.shell.variables import holds_secret
 from odek.trust.shell.words import Expander, Word, text_of
 
@@ -71,9 +71,18 @@ class Evaluator(ABC):
             self._visit(node)
         self._scope.restore(before)
 
-    def _words(self, node: "Node") -> list[Word]:
-        self._note_variables(node)
-        return self._expander.words(node)
+    def _words(self, *nodes: "Node") -> list[Word]:
+        """Expand nodes to words; those without a gap between them are one word to the shell."""
+        words: list[Word] = []
+        for group in adjacent(nodes):
+            for node in group:
+                self._note_variables(node)
+            if any(text_of(node).endswith("$") for node in group[:-1]):
+                self._parts.append(
+                    unknown("".join(map(text_of, group)), "the grammar breaks a variable apart")
+                )
+            words += self._expander.words(*group)
+        return words
 
     def _note_variables(self, node: "Node") -> None:
         for child in (node, *descendants(node)) if node.named_child_count or node.type == "expansion" else ():
@@ -147,9 +156,7 @@ class Evaluator(ABC):
 
     def _file_redirect(self, node: "Node") -> list[Word]:
         operator = next((text_of(child) for child in node.children if not child.is_named), "")
-        targets = [
-            word for child in node.children_by_field_name("destination") for word in self._words(child)
-        ]
+        targets = self._words(*node.children_by_field_name("destination"))
         if operator in {">&-", "<&-"} or not targets:
             return targets
         if not (operator in {">&", "<&"} and re.fullmatch(r"\d+-?|-", targets[0].text)):

@@ -9,7 +9,27 @@ from odek.trust.shell.words import text_of
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["assigned", "backquoted", "decodes", "descendants", "evaluates", "heredoc_text", "starts_itself"]
+__all__ = [
+    "adjacent",
+    "assigned",
+    "backquoted",
+    "decodes",
+    "descendants",
+    "evaluates",
+    "heredoc_text",
+    "starts_itself",
+]
+
+
+def adjacent(nodes: Sequence["Node"]) -> list[list["Node"]]:
+    """Group nodes between which nothing stands in the source; the grammar breaks some words."""
+    groups: list[list[Node]] = []
+    for node in nodes:
+        if groups and groups[-1][-1].end_byte == node.start_byte:
+            groups[-1].append(node)
+        else:
+            groups.append([node])
+    return groups
 
 
 def evaluates(node: "Node") -> bool:

@@ -110,7 +110,7 @@ class Walker(Evaluator):
     def _for(self, node: "Node") -> None:
         """Visit the body once for each value that the loop is known to have, else once."""
         variables = [text_of(child) for child in node.named_children if child.type == "variable_name"][:1]
-        values = [word for child in node.children_by_field_name("value") for word in self._words(child)]
+        values = self._words(*node.children_by_field_name("value"))
         certain = all(UNRESOLVED not in word.text and not word.hidden for word in values)
         rounds = [word.text for word in values] if certain and 0 < len(values) <= _ROUNDS_LIMIT else [None]
         names, cwd, body = assigned(node), self._scope.cwd, node.child_by_field_name("body")
@@ -163,22 +163,23 @@ class Walker(Evaluator):
     # -- commands --------------------------------------------------------------------------------------------
 
     def _command(self, node: "Node", extra: Sequence[Word] = ()) -> None:
-        words: list[Word] = []
-        end = -1
+        nodes: list[Node] = []
+        behind: list[Word] = []
+        assigned_to = -1
         for child in node.named_children:
             match child.type:
                 case "variable_assignment":
                     self._assign(child, temporary=True)
+                    assigned_to = child.end_byte
                 case "herestring_redirect" | "file_redirect" | "heredoc_redirect":
-                    words += self._redirect(child)
+                    behind += self._redirect(child)
                 case "comment":
                     pass
                 case _:
-                    if child.start_byte == end:
-                        self._parts.append(unknown(text_of(node), "the grammar breaks a word apart"))
-                    words += self._words(child)
-                    end = child.end_byte
-        words += extra
+                    nodes.append(child)
+        if nodes and nodes[0].start_byte == assigned_to:
+            self._parts.append(unknown(text_of(node), "the grammar breaks an assignment apart"))
+        words = [*self._words(*nodes), *behind, *extra]
         if words and words[0].text in {"{", "}"}:
             # The braces around the body of a coprocess, which the grammar takes for words.
             words = words[1:]

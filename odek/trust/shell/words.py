@@ -65,11 +65,11 @@ class Expander:
         self._on_substitution = on_substitution
         self._hidden = False
 
-    def words(self, node: "Node") -> list[Word]:
-        """Return the words that ``node`` expands to; an empty unquoted one is none."""
+    def words(self, *nodes: "Node") -> list[Word]:
+        """Return the words that ``nodes`` expand to, which stand together without a gap."""
         self._hidden = False
-        marked = self._marked(node)
-        raw = text_of(node)
+        marked = "".join(self._marked(node) for node in nodes)
+        raw = "".join(text_of(node) for node in nodes)
         return [self._finish(field, raw) for item in _braces(marked) for field in _fields(item)]
 
     def value(self, node: "Node") -> str:
