@@ -95,11 +95,9 @@ def _list(directory: str, arguments: argparse.Namespace) -> None:
 
 
 def _row(head: "Head", changed_ns: int) -> str:
-    from odek.text import clip_line, visible
-
     changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(changed_ns // 10**9))
     start = f"{head.id[:SHORT_ID_LENGTH]:<{SHORT_ID_LENGTH}}  {changed:<16}  {head.turns:>5}  "
-    return start + clip_line(visible(head.task, keep_newlines=False), WIDTH - len(start))
+    return start + _title(head.task, WIDTH - len(start))
 
 
 def _show(store: "SessionStore", arguments: argparse.Namespace) -> None:
@@ -118,11 +116,15 @@ def _show(store: "SessionStore", arguments: argparse.Namespace) -> None:
 
 
 def _named(deleted: "Deleted") -> str:
+    copies = f" (with copies of damaged states: {deleted.files - 1})" if deleted.files > 1 else ""
+    task = _title(deleted.task, WIDTH)
+    return f"{deleted.id}{copies}: {task}" if task else f"{deleted.id}{copies}"
+
+
+def _title(task: str, width: int) -> str:
     from odek.text import clip_line, visible
 
-    copies = f" (with copies of damaged states: {deleted.files - 1})" if deleted.files > 1 else ""
-    task = clip_line(visible(deleted.task, keep_newlines=False), WIDTH)
-    return f"{deleted.id}{copies}: {task}" if task else f"{deleted.id}{copies}"
+    return clip_line(visible(" ".join(task.split())), width)
 
 
 def _print(line: str) -> None:

@@ -57,7 +57,7 @@ def _message(message: Message, width: int) -> Iterator[str]:
 
 
 def _one_line(text: str, width: int) -> str:
-    return clip_line(visible(text, keep_newlines=False), width)
+    return clip_line(visible(" ".join(text.split())), width)
 
 
 def _wrapped(text: str, width: int, indent: str) -> Iterator[str]:

@@ -1,0 +1,182 @@
+"""``odek session`` and ``odek cleanup``, as a person calls them."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from odek.cli.main import main
+from odek.messages import AssistantMessage, ToolMessage, UserMessage
+from odek.sessions.store import SessionStore
+from tests.support.sessions import ask, call, conversation, files_in, save_session, write_foreign
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a home of the test's own."""
+    monkeypatch.setenv("ODEK_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def store(home: Path) -> SessionStore:
+    """Return the store in that home."""
+    return SessionStore(home / "sessions")
+
+
+def test_nothing_there_is_said(home: Path, capsys: Output) -> None:
+    """A fresh home has no sessions, and listing creates nothing."""
+    assert main(["session", "list"]) == 0
+    assert capsys.readouterr().out == f"no sessions in {home}/sessions\n"
+    assert files_in(home) == {}
+
+
+async def test_a_list_fits_the_terminal_and_moves_no_cursor(store: SessionStore, capsys: Output) -> None:
+    """One line a session, with escapes made visible; the rest is counted."""
+    for number in range(3):
+        await save_session(store, conversation(number + 1), task=f"task {number}\n\x1b[2J" + "x" * 200)
+
+    assert main(["session", "list", "--limit", "2"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["ID", "CHANGED", "TURNS", "TASK"]
+    assert len(lines) == 4
+    assert lines[3] == "… 1 older ones; --limit 0 shows all"
+    assert all(len(line) <= 80 and line.isprintable() for line in lines)
+    assert r"task 2 \x1b[2Jxxx" in lines[1]
+
+
+async def test_a_list_for_programs_has_whole_ids(store: SessionStore, capsys: Output) -> None:
+    """``--json`` prints one array."""
+    session = await save_session(store, conversation())
+
+    main(["session", "list", "--json"])
+
+    (head,) = json.loads(capsys.readouterr().out)
+    assert (head["id"], head["turns"], head["task"], head["untrusted"]) == (session, 2, "a task", False)
+
+
+async def test_a_conversation_is_shown_for_reading(store: SessionStore, capsys: Output) -> None:
+    """Text is wrapped, calls and results take a line each, nothing reaches the terminal raw."""
+    await save_session(
+        store,
+        [
+            UserMessage("why? " + "word " * 40),
+            ask(call("1", arguments='{"command":"make\\n"}'), content="I look."),
+            ToolMessage("\x1b[31mline one\nline two\nline three", "1"),
+            AssistantMessage("Fixed.\n\n    indented"),
+        ],
+    )
+
+    assert main(["session", "show"]) == 0
+
+    text = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert '  -> shell {"command":"make\\n"}\n  <- \\x1b[31mline one (+2 lines)\n' in text
+    assert "odek:\n  Fixed.\n\n      indented\n" in text
+
+
+async def test_a_conversation_for_programs_is_one_object(store: SessionStore, capsys: Output) -> None:
+    """``--json`` prints the fields, the messages, and what was repaired."""
+    await save_session(store, conversation(1))
+
+    main(["session", "show", "--json"])
+
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["model"], len(shown["messages"]), shown["notices"]) == ("test-model", 5, [])
+
+
+def test_showing_a_damaged_session_names_the_damage_and_changes_nothing(home: Path, capsys: Output) -> None:
+    """A look is no repair."""
+    path = write_foreign(home / "sessions", "20260101-a", [{"role": "user", "content": "q"}, {"role": "x"}])
+    before = path.read_bytes()
+
+    assert main(["session", "show", "20260101"]) == 0
+
+    assert "! a message was left out: its role 'x' is unknown" in capsys.readouterr().out
+    assert path.read_bytes() == before
+
+
+async def test_trim_and_delete_say_what_they_did(store: SessionStore, home: Path, capsys: Output) -> None:
+    """Deleting asks nothing, and names what is gone."""
+    session = await save_session(store, conversation(3))
+
+    assert main(["session", "trim", session, "1"]) == 0
+    assert main(["session", "delete", session[:20]]) == 0
+
+    assert capsys.readouterr().out == f"{session}: turns removed: 2, kept: 1\ndeleted {session}: a task\n"
+    assert files_in(home / "sessions") == {}
+
+
+def test_cleanup_of_sessions_names_each(home: Path, capsys: Output) -> None:
+    """Only what is older goes."""
+    path = write_foreign(home / "sessions", "20260101-old", [])
+    os.utime(path, (time.time() - 3 * 86_400,) * 2)
+    write_foreign(home / "sessions", "20260101-new", [])
+
+    assert main(["session", "cleanup", "2"]) == 0
+
+    assert capsys.readouterr().out == "deleted 20260101-old: an old task\nsessions deleted: 1\n"
+    assert set(files_in(home / "sessions")) == {"20260101-new.json"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["show", "1999"], 1, "there is no session 1999"),
+        (["show", "../../etc/passwd"], 1, "is no session id"),
+        (["delete", "2026"], 1, "is the beginning of several sessions: 20260101-"),
+        (["trim", "20260101-a", "0"], 3, "0 is below 1"),
+        (["cleanup", "0"], 3, "0 is below 1"),
+        (["cleanup", "x"], 3, "invalid"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_one_line(
+    home: Path, capsys: Output, arguments: list[str], status: int, message: str
+) -> None:
+    """Unknown sessions end with 1, wrong usage with 3, and nothing is changed."""
+    for name in ("20260101-a", "20260101-b"):
+        write_foreign(home / "sessions", name, [])
+
+    try:
+        assert main(["session", *arguments]) == status
+    except SystemExit as left:
+        assert left.code == status
+
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert len(files_in(home / "sessions")) == 2
+
+
+async def test_a_session_in_use_is_a_matter_of_setup(store: SessionStore, capsys: Output) -> None:
+    """The line names the process that has it."""
+    session = await save_session(store, conversation())
+    with store.open(session):
+        assert main(["session", "delete", session]) == 3
+    assert f"held by pid {os.getpid()}" in capsys.readouterr().err
+
+
+async def test_cleanup_sweeps_what_dead_processes_left(
+    store: SessionStore, home: Path, capsys: Output
+) -> None:
+    """A dry run only says so; what is in use or of a session stays."""
+    await save_session(store, conversation())
+    left = home / "sessions" / f".x.json.{2**22 + 1}-0123456789abcdef.tmp"
+    left.write_text("x")
+    stale = home / "sessions" / "locks" / "20260101-stale.lock"
+    stale.write_text("1")
+    names = [f"sessions/{left.name}", "sessions/locks/20260101-stale.lock"]
+
+    with store.create("m", "not saved yet"):
+        main(["cleanup", "--dry-run"])
+        assert capsys.readouterr().out.splitlines() == [f"would remove {name}" for name in names]
+        main(["cleanup"])
+        assert capsys.readouterr().out.splitlines() == [f"removed {name}" for name in names]
+        main(["cleanup"])
+        assert capsys.readouterr().out == f"nothing to clean up in {home}\n"
