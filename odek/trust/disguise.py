@@ -8,12 +8,20 @@ import unicodedata
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["CONFUSABLE", "fold", "fold_mapped", "is_invisible"]
+__all__ = ["fold", "fold_mapped", "is_invisible", "latin"]
+
 
 # Letters of other scripts that people take for Latin ones.
-_PAIRS = Path(__file__).with_name("confusables.txt").read_text(encoding="utf-8").partition("\n")[2]
-CONFUSABLE = str.maketrans({pair[0]: pair[1] for pair in _PAIRS.split()})
-"""Translation of such a letter to the Latin one."""
+@lru_cache(maxsize=1)
+def _confusable() -> dict[int, str]:
+    source = Path(__file__).with_name("confusables.txt").read_text(encoding="utf-8").partition("\n")[2]
+    return str.maketrans({pair[0]: pair[1] for pair in source.split()})
+
+
+def latin(text: str) -> str:
+    """Return ``text`` with letters of other scripts turned into the Latin ones that they look like."""
+    return text.translate(_confusable())
+
 
 _DEFAULT_IGNORABLE = frozenset(
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u3164\uffa0\u2800"
@@ -63,4 +71,4 @@ def _folded(char: str, scripts: bool) -> str:  # noqa: FBT001 - a cache takes no
         return ""
     kept = "".join(part for part in unicodedata.normalize("NFKD", char) if not _OVERLAY.match(part))
     folded = unicodedata.normalize("NFC", kept)
-    return folded.translate(CONFUSABLE) if scripts else folded
+    return latin(folded) if scripts else folded

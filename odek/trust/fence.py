@@ -1,7 +1,7 @@
 """The fence around text from outside: it is marked as data, and cannot end its own fence."""
 
+import os
 import re
-import secrets
 
 from odek.text import clip_line, visible
 
@@ -33,7 +33,7 @@ def fence(content: str, *, source: str) -> str:
     ``source`` says where it came from; it is cleaned and clipped. The marker's own name is
     made harmless inside the body.
     """
-    nonce = secrets.token_hex(_NONCE_BYTES)
+    nonce = os.urandom(_NONCE_BYTES).hex()
     name = clip_line(visible(source, keep_newlines=False), _SOURCE_WIDTH)
     name = name.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
     body = _FORGED.sub("untrusted content", content)

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from odek.trust.disguise import CONFUSABLE, fold_mapped, is_invisible
+from odek.trust.disguise import fold_mapped, is_invisible, latin
 from odek.trust.scan_rules import scan_rules
 from odek.trust.secrets import contains_secret, find_secrets
 
@@ -142,9 +142,7 @@ def _mixed_scripts(text: str) -> Rejection | None:
         word = match[0]
         if not (_ALIEN.search(word) and _LATIN.search(word)):
             continue
-        kinds = [
-            "l" if _LATIN.match(char) else "a" if char.translate(CONFUSABLE) != char else "n" for char in word
-        ]
+        kinds = ["l" if _LATIN.match(char) else "a" if latin(char) != char else "n" for char in word]
         if "a" not in kinds or "n" in kinds:
             continue  # no look-alike, or letters that look foreign to anybody: a unit, an inflected name
         switches = sum(left != right for left, right in pairwise(kinds))
