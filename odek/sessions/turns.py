@@ -20,8 +20,9 @@ def turns_of(messages: Sequence[Message]) -> list[range]:
             while start > 0 and _is_context(messages[start - 1]):
                 start -= 1
             starts.append(start)
-    if starts:
-        starts[0] = int(_begins_with_instructions(messages))
+    if not starts:
+        return []
+    starts[0] = int(_begins_with_instructions(messages))
     return [range(start, end) for start, end in zip(starts, [*starts[1:], len(messages)], strict=True)]
 
 
