@@ -77,11 +77,14 @@ async def _command(text: str, stage: "Stage") -> None:
 
 
 async def _say(stage: "Stage", text: str) -> None:
-    from odek.events import Notice
+    """Print ``text`` as it is, between what the display shows."""
+    import trio
 
-    for line in text.splitlines():
-        stage.display.emit(Notice(line))
+    from odek.text import visible
+
     await stage.display.settle()
+    async with stage.display.paused():
+        await trio.to_thread.run_sync(print, visible(text))
 
 
 def _help(stage: "Stage") -> str:  # noqa: ARG001 - as the other commands

@@ -43,6 +43,7 @@ REPL = """
 
 APPROVAL = """
     import fcntl, sys, termios, trio
+    from odek.cli.display import Display
     from odek.cli.prompt import TerminalApprover
     from odek.cli.render import make_renderer
     from odek.cli.style import Style
@@ -53,7 +54,7 @@ APPROVAL = """
 
     async def main():
         renderer = make_renderer(sys.stdout, sys.stderr, {})
-        approver = TerminalApprover(renderer, Style(), needs_friction=lambda risk: False)
+        approver = TerminalApprover(Display(renderer), Style(), needs_friction=lambda risk: False)
         verdict = Verdict.of((Part("curl a.b", Risk.NETWORK_EGRESS, "contacts a.b"),))
         request = ApprovalRequest("1", "shell", "curl a.b", "curl a.b", verdict)
         print("ANSWER", await approver.ask([request]), "STDIN", sys.stdin.read(), flush=True)

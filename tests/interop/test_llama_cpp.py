@@ -57,7 +57,7 @@ def origin() -> Iterator[str]:
 @asynccontextmanager
 async def open_model(origin: str) -> AsyncGenerator[ChatModel]:
     """Yield a client of the server."""
-    settings = LlmSettings(max_retries=0, temperature=0.0)
+    settings = LlmSettings(max_retries=2, temperature=0.0)  # it closes idle connections unannounced
     async with open_client(Endpoint(base_url=f"{origin}/v1", model="smollm2", settings=settings)) as model:
         yield model
 

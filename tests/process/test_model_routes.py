@@ -1,0 +1,157 @@
+"""Redirects, proxies, nobody there, and cancels at random: how the client gets to its endpoint."""
+
+import random
+
+import pytest
+import trio
+
+from odek.config.settings import LlmSettings
+from odek.errors import (
+    ConfigError,
+    ModelError,
+    ModelRejectedError,
+    ModelUnavailableError,
+)
+from odek.llm.client import ChatModel, open_client
+from odek.llm.endpoint import Endpoint
+from odek.llm.model import ModelEvent
+from tests.support.endpoints import QUESTION, open_scripted_endpoint
+from tests.support.model_server import (
+    Answer,
+    by_request,
+    chunk,
+    drip,
+    open_model_server,
+    stall,
+    status,
+    text_answer,
+)
+
+
+def ignore(_: ModelEvent) -> None:
+    """Take an event and do nothing."""
+
+
+async def text_of(model: ChatModel) -> str:
+    """Ask the usual question and return the text of the answer."""
+    return (await model.complete(QUESTION, ignore)).message.content
+
+
+async def failure_of(model: ChatModel, events: list[ModelEvent] | None = None) -> ModelError:
+    """Ask the usual question and return the error."""
+    with pytest.raises(ModelError) as caught, trio.fail_after(10):
+        await model.complete(QUESTION, ignore if events is None else events.append)
+    return caught.value
+
+
+@pytest.mark.parametrize("code", [301, 302, 307, 308])
+async def test_a_redirect_within_the_origin_is_followed(code: int) -> None:
+    """The request goes there as it is: method, body and key."""
+    async with open_scripted_endpoint([status(code, {"Location": "/v2/chat"}), text_answer("x")]) as (
+        model,
+        server,
+    ):
+        assert await text_of(model) == "x"
+    first, second = server.requests
+    assert (second.method, second.path, second.body) == ("POST", "/v2/chat", first.body)
+    assert second.headers["authorization"] == first.headers["authorization"]
+
+
+async def test_a_redirect_elsewhere_is_refused() -> None:
+    """The key and the conversation do not go to another host or port."""
+    async with open_model_server([text_answer("x")]) as other:
+        away = status(307, {"Location": f"{other.base_url}/chat/completions"})
+        async with open_scripted_endpoint([away]) as (model, _):
+            error = await failure_of(model)
+        assert other.requests == []
+    assert isinstance(error, ModelRejectedError)
+    assert f"redirects to {other.base_url}/chat/completions" in str(error)
+
+
+@pytest.mark.parametrize(
+    "location", ["http://[", "//evil.invalid/", "https://127.0.0.1/", "javascript:x\x1b"]
+)
+async def test_a_strange_redirect_is_refused(location: str) -> None:
+    """Neither nonsense nor another scheme or host is followed, and the message is clean."""
+    async with open_scripted_endpoint([status(307, {"Location": location})]) as (model, _):
+        error = await failure_of(model)
+    assert isinstance(error, ModelRejectedError)
+    assert "redirects to " in str(error)
+    assert str(error).isprintable()
+
+
+async def test_redirects_in_a_circle_end() -> None:
+    """A loop is told, not followed."""
+    async with open_scripted_endpoint([status(307, {"Location": "/v1/chat/completions"})] * 9) as (model, _):
+        assert "in a circle" in str(await failure_of(model))
+
+
+async def test_nobody_there() -> None:
+    """A refused connection and an unknown host say so in words."""
+    async with open_model_server() as server:
+        gone = server.base_url
+    settings = LlmSettings(max_retries=0)
+    async with open_client(Endpoint(base_url=gone, model="m", settings=settings)) as model:
+        assert "Connection refused" in str(await failure_of(model))
+    endpoint = Endpoint(base_url="http://no-such-host.invalid/v1", model="m", settings=settings)
+    async with open_client(endpoint) as model:
+        error = await failure_of(model)
+    assert isinstance(error, ModelUnavailableError)
+    assert str(error).startswith("cannot reach no-such-host.invalid: ")
+
+
+async def test_a_proxy_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HTTP_PROXY is used, NO_PROXY is respected."""
+    async with open_model_server([text_answer("by proxy")]) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.origin)
+        monkeypatch.setenv("no_proxy", "direct.invalid,127.0.0.1")
+        endpoint = Endpoint(base_url="http://model.invalid/v1", model="m")
+        async with open_client(endpoint) as model:
+            assert await text_of(model) == "by proxy"
+        assert proxy.requests[0].path == "http://model.invalid/v1/chat/completions"
+        async with open_scripted_endpoint([text_answer("direct")]) as (model, _):
+            assert await text_of(model) == "direct"
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "gopher://127.0.0.1:1", "http://x:port"])
+async def test_a_proxy_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    """A wrong proxy variable is a fault of the set-up, told in one line."""
+    monkeypatch.setenv("http_proxy", proxy)
+    async with open_client(Endpoint(base_url="http://model.invalid/v1", model="m")) as model:
+        with pytest.raises(ConfigError, match="proxy named in the environment"):
+            await text_of(model)
+
+
+async def test_random_cancels_leave_nothing_behind() -> None:
+    """Twenty tasks are cancelled at random moments for two seconds; then the client still answers."""
+    chance = random.Random(20)
+
+    def any_answer(_: object) -> Answer:
+        slow = drip(chunk({"content": "x"}) * 20, 0.001)
+        return chance.choice([text_answer("a b c d"), slow, stall(), stall(chunk({"content": "x"}))])
+
+    asked = cancelled = 0
+
+    async def ask_and_cancel(model: ChatModel) -> None:
+        nonlocal asked, cancelled
+        with trio.move_on_after(2):
+            while True:
+                with trio.move_on_after(chance.expovariate(1 / 0.02)) as turn:
+                    await model.complete(QUESTION, ignore)
+                asked += 1
+                cancelled += turn.cancelled_caught
+
+    async with open_model_server(default=by_request(any_answer)) as server:
+        async with open_client(Endpoint(base_url=server.base_url, model="m")) as model:
+            async with trio.open_nursery() as nursery:
+                for _ in range(20):
+                    nursery.start_soon(ask_and_cancel, model)
+            server.extend([text_answer("still here")] * 30)
+            with trio.fail_after(5):
+                async with trio.open_nursery() as nursery:
+                    for _ in range(30):
+                        nursery.start_soon(text_of, model)
+        with trio.fail_after(5):
+            await server.wait_open_connections(0)
+    assert cancelled > 100
+    assert asked > cancelled
