@@ -6,6 +6,7 @@ need joiners, an attack quoted in a note on security, code about tokens.
 """
 
 import base64
+import codecs
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -33,12 +34,17 @@ class Rejection(msgspec.Struct, frozen=True):
 
 
 class _View(msgspec.Struct, frozen=True):
-    """One reading of the text. ``positions`` maps its characters back; empty means ``base`` for all."""
+    """One reading of the text. ``positions`` maps its characters back, those beyond its end to ``base``.
+
+    ``hidden`` text had to be decoded. ``turned`` text is the whole text decoded on mere suspicion:
+    only the rules for encoded text are tried on it.
+    """
 
     text: str
     positions: list[int] | None = None
     base: int = 0
     hidden: bool = False
+    turned: bool = False
 
     def position(self, at: int) -> int:
         if self.positions is None:
@@ -164,7 +170,9 @@ def _sentences(text: str) -> Rejection | None:
         tried.add(view.text)
         lowered = view.text.lower()
         for rule in scan_rules():
-            if (rule.encoded and not view.hidden) or not any(hint in lowered for hint in rule.hints):
+            if rule.encoded > view.hidden or rule.encoded < view.turned:
+                continue
+            if not any(map(lowered.__contains__, rule.hints)):
                 continue
             for match in rule.pattern.finditer(view.text):
                 if rule.quoted or view.hidden or not _is_quoted(view.text, match):
@@ -232,6 +240,8 @@ def _views(text: str) -> Iterator[_View]:
         yield _View(unquote(text), [0], hidden=True)
     if re.search(r"[a-z][013457$@][a-z]", folded, re.IGNORECASE):
         yield _View(folded.translate(_LEET), [0])
+    yield _View(folded[::-1], [0], hidden=True, turned=True)
+    yield _View(codecs.encode(folded, "rot13"), [0], hidden=True, turned=True)
     yield from _decoded(text)
 
 

@@ -31,7 +31,7 @@ class ScanRule(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=1)
 def scan_rules() -> tuple[ScanRule, ...]:
     """Read and compile the rules, once."""
-    source = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
+    source = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").replace("\n        ", "")
     pieces: dict[str, str] = {}
     rules: list[ScanRule] = []
     for block in re.split(r"\n(?=\S)", re.sub(r"(?m)^#.*\n|^\n", "", source)):
