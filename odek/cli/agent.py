@@ -12,6 +12,7 @@ import msgspec
 import trio
 
 from odek.app import OpenAgent, Setup, open_agent
+from odek.cli import warmup
 from odek.cli.display import Display, open_display
 from odek.cli.interrupts import Interrupts
 from odek.cli.main import EXIT_FAILED, EXIT_LIMIT
@@ -163,6 +164,7 @@ async def open_stage(run: AgentRun, interrupts: Interrupts) -> AsyncGenerator[St
             keep_session=run.keep_session,
         )
         async with open_agent(setup) as opened:
+            warmup.end()
             yield Stage(opened, display, interrupts)
         nursery.cancel_scope.cancel()
 

@@ -3,6 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from odek.cli import warmup
 from odek.cli.options import add_agent_options
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Talk until the person leaves."""
+    warmup.begin()
     from odek.cli.agent import run_trio, start
 
     run = start(arguments, resume=arguments.id, task="repl")

@@ -2,6 +2,7 @@
 
 import argparse
 
+from odek.cli import warmup
 from odek.cli.options import add_agent_options
 
 EPILOG = """\
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the task in the session."""
+    warmup.begin()
     from odek.cli.agent import run_once
 
     return run_once(arguments, resume=arguments.id)

@@ -27,10 +27,20 @@ class CredentialRule(msgspec.Struct, frozen=True):
 
     kind: str
     anchor: str
-    pattern: re.Pattern[str]
+    source: str
     check: Callable[[str], bool]
     before: int = 0
     context: bool = False
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The pattern, compiled when its anchor is first met: most anchors never are."""
+        return _compiled(self.source, self.context)
+
+
+@lru_cache(maxsize=1024)  # far more than there are rules
+def _compiled(source: str, ignore_case: bool) -> re.Pattern[str]:  # noqa: FBT001 - of this module alone
+    return re.compile(source, re.IGNORECASE if ignore_case else re.NOFLAG)
 
 
 _PLACEHOLDER = re.compile(
@@ -89,7 +99,7 @@ _CHECKS = {"!random": _random, "!mixed": _mixed, "!password": _password, "!phras
 
 @lru_cache(maxsize=1)
 def credential_rules() -> tuple[CredentialRule, ...]:
-    """Read and compile the rules, once."""
+    """Read the rules, once."""
     source = Path(__file__).with_name("credential_formats.txt").read_text(encoding="utf-8")
     assigned = ""
     rules: list[CredentialRule] = []
@@ -109,5 +119,4 @@ def _rule(line: str) -> CredentialRule:
         pattern = (r"(?<![A-Za-z0-9])" if "!edge" in flags else "") + re.escape(anchor) + pattern
     check = next((_CHECKS[flag] for flag in flags if flag in _CHECKS), _not_example)
     before = next((int(flag[1:]) for flag in flags if flag[1:].isdigit()), 0)
-    compiled = re.compile(pattern, re.IGNORECASE if context else re.NOFLAG)
-    return CredentialRule(kind, anchor, compiled, check, before, context)
+    return CredentialRule(kind, anchor, pattern, check, before, context)
