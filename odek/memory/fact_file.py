@@ -78,6 +78,11 @@ class FactFile(msgspec.Struct, frozen=True):
         pairs = zip(self.segments, self.texts, strict=True)
         return self._with(tuple(segment for segment, found in pairs if found != text))
 
+    def with_only(self, texts: tuple[str, ...]) -> "FactFile":
+        """Return the file with exactly these entries; those that are there keep their bytes."""
+        known = dict(zip(self.texts, self.segments, strict=True))
+        return self._with(tuple(known.get(text) or self._segment(text) for text in texts))
+
     def _with(self, segments: tuple[bytes, ...]) -> "FactFile":
         return FactFile(segments, self.head, self.newline, self.tail)
 

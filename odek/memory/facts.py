@@ -4,17 +4,21 @@ Blocking; callers that must not wait use ``service``. Any number of processes ma
 change the files at once: each change is made under one lock, on what is then on disk.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
 from odek.errors import MemoryRefusedError, TargetChangedError
 from odek.memory.fact_file import FactFile, canonical
+from odek.memory.places import read_bounded
 from odek.text import clip_line
+
+if TYPE_CHECKING:
+    from odek.memory.commit import Committer, Transaction
+    from odek.memory.journal import Origin
 
 __all__ = ["FIELD_LIMIT_BYTES", "TARGETS", "Change", "Fact", "FactLimits", "FactStore", "Facts", "Target"]
 
@@ -23,9 +27,6 @@ TARGETS: tuple[Target, ...] = get_args(Target)
 
 FIELD_LIMIT_BYTES = 2048
 """Longest field of a change, so that its approval can show it in whole."""
-
-LOCK_TIMEOUT_SECONDS = 10.0
-"""A change holds the lock for some milliseconds; whoever holds it this long is stuck."""
 
 # Far beyond any limit that a prompt can bear, and small enough to read at once.
 _READ_LIMIT_BYTES = 1024 * 1024
@@ -78,6 +79,13 @@ class Facts(msgspec.Struct, frozen=True):
         """How full the file is; an overfull one is beyond 100."""
         return self.used_bytes * 100 // self.limit_bytes if self.limit_bytes else 100
 
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 over the entries: as long as it is the same, nobody changed one."""
+        import hashlib
+
+        return hashlib.sha256("\0".join(fact.text for fact in self.entries).encode()).hexdigest()
+
     def listing(self) -> str:
         """Return one line an entry: index, size and how it begins."""
         return "\n".join(
@@ -96,18 +104,26 @@ class Change(msgspec.Struct, frozen=True):
 class FactStore:
     """The fact files below ``directory``, which is made when something is stored.
 
-    ``poll`` is called while waiting for the lock and may raise to give up.
+    ``poll`` is called while waiting for the lock and may raise to give up. ``notify`` gets
+    a line for whatever was repaired on the way, or could not be recorded.
 
     Every method may raise StoreError: a file cannot be read or written. A file that
-    cannot be read is never overwritten.
+    cannot be read is never overwritten. What is changed goes to the journal with its
+    ``origin``.
     """
 
     def __init__(
-        self, directory: Path, limits: FactLimits, *, poll: Callable[[], None] | None = None
+        self,
+        directory: Path,
+        limits: FactLimits,
+        *,
+        poll: Callable[[], None] | None = None,
+        notify: Callable[[str], None] | None = None,
     ) -> None:
         self._directory = directory
         self._limits = limits
         self._poll = poll
+        self._notify = notify
 
     def read(self, target: Target) -> Facts:
         """Return one file as it is now; a missing one is empty. Takes no lock."""
@@ -127,7 +143,9 @@ class FactStore:
             raise MemoryRefusedError(f"memory: content is not stored: {reason}")
         return text
 
-    def add(self, target: Target, content: str) -> Change:
+    def add(
+        self, target: Target, content: str, *, origin: "Origin | None" = None, undoes: str = ""
+    ) -> Change:
         """Store ``content`` as a new entry; one that is there already stays as it is.
 
         Raises:
@@ -135,11 +153,13 @@ class FactStore:
                 the error then lists what is stored.
         """
         text = self.check_content(content)
-        with self._exclusive():
+        with self._committer().change() as transaction:
             file = self._load(target)
             if text in file.texts:
                 return self._change(target, text, file, changed=False)
-            return self._save(target, text, file, file.with_added(text), verb="adding")
+            change = self._save(transaction, target, text, file, file.with_added(text))
+            _note(transaction, "add", target, "", text, origin, undoes)
+            return change
 
     def select(self, old_text: str, target: Target | None = None) -> Fact:
         """Return the one entry that ``old_text`` is, or is part of, in one file or in both.
@@ -170,7 +190,15 @@ class FactStore:
             f"name a part that only one entry has{listing}"
         )
 
-    def replace(self, fact: Fact, content: str) -> Change:
+    def replace(
+        self,
+        fact: Fact,
+        content: str,
+        *,
+        action: Literal["replace", "merge"] = "replace",
+        origin: "Origin | None" = None,
+        undoes: str = "",
+    ) -> Change:
         """Put ``content`` in the place of ``fact``, which must still be there unchanged.
 
         Raises:
@@ -178,36 +206,71 @@ class FactStore:
             TargetChangedError: the entry is no longer what ``fact`` says.
         """
         text = self.check_content(content)
-        with self._exclusive():
+        with self._committer().change() as transaction:
             file = self._load_with(fact)
             after = file.with_replaced(fact.text, text)
-            return self._save(fact.target, text, file, after, verb="replacing")
+            change = self._save(transaction, fact.target, text, file, after)
+            if change.changed:
+                _note(transaction, action, fact.target, fact.text, text, origin, undoes)
+            return change
 
-    def remove(self, fact: Fact) -> Change:
+    def remove(self, fact: Fact, *, origin: "Origin | None" = None, undoes: str = "") -> Change:
         """Remove ``fact``, which must still be there unchanged.
 
         Raises:
             TargetChangedError: the entry is no longer what ``fact`` says.
         """
-        with self._exclusive():
+        with self._committer().change() as transaction:
             file = self._load_with(fact)
-            return self._save(fact.target, fact.text, file, file.without(fact.text), verb="removing")
+            change = self._save(transaction, fact.target, fact.text, file, file.without(fact.text))
+            _note(transaction, "remove", fact.target, fact.text, "", origin, undoes)
+            return change
 
-    def _exclusive(self) -> AbstractContextManager[object]:
-        from odek.storage.files import ensure_directory
-        from odek.storage.locks import exclusive
+    def replace_all(
+        self,
+        target: Target,
+        expected_hash: str,
+        entries: Sequence[str],
+        *,
+        origin: "Origin | None" = None,
+        undoes: str = "",
+    ) -> Facts:
+        """Put ``entries`` in the place of all that are there, if those are still what was seen.
 
-        ensure_directory(self._directory)
-        return exclusive(self._directory / ".lock", timeout_seconds=LOCK_TIMEOUT_SECONDS, poll=self._poll)
+        ``expected_hash`` is the ``content_hash`` of the facts as they were seen. An entry that
+        is already there may be longer than a field.
 
-    def _path(self, target: Target) -> Path:
-        return self._directory / f"{target}.md"
+        Raises:
+            MemoryRefusedError: an entry is refused, or the file would be too large.
+            TargetChangedError: the file changed meanwhile.
+        """
+        with self._committer().change() as transaction:
+            file = self._load(target)
+            facts = self._facts(target, file)
+            if facts.content_hash != expected_hash:
+                raise TargetChangedError(
+                    f"memory: {target}.md changed meanwhile, nothing was done; "
+                    f"it now holds:\n{facts.listing()}"
+                )
+            known = set(file.texts)
+            texts = dict.fromkeys(
+                text if text in known else self.check_content(text) for text in map(canonical, entries)
+            )
+            after = file.with_only(tuple(texts))
+            change = self._save(transaction, target, "", file, after)
+            if change.changed:
+                before, now = (part.encode().decode("utf-8", "replace") for part in (file, after))
+                _note(transaction, "consolidate", target, before, now, origin, undoes)
+            return change.facts
+
+    def _committer(self) -> "Committer":
+        from odek.memory.commit import Committer
+
+        return Committer(self._directory, poll=self._poll, notify=self._notify)
 
     def _load(self, target: Target) -> FactFile:
-        from odek.storage.files import read_file
-
         try:
-            data = read_file(self._path(target), limit_bytes=_READ_LIMIT_BYTES)
+            data = read_bounded(self._directory, f"{target}.md", limit_bytes=_READ_LIMIT_BYTES)
         except FileNotFoundError:
             data = b""
         return FactFile.parse(data)
@@ -222,21 +285,22 @@ class FactStore:
             )
         return file
 
-    def _save(self, target: Target, text: str, before: FactFile, after: FactFile, *, verb: str) -> Change:
-        """Write ``after``; a file beyond its limit may shrink, and nothing may grow beyond it."""
-        from odek.storage.files import replace_file
-
+    def _save(
+        self, transaction: "Transaction", target: Target, text: str, before: FactFile, after: FactFile
+    ) -> Change:
+        """Plan to write ``after``; a file beyond its limit may shrink, and nothing may grow beyond it."""
         size, old_size = len(after.encode()), len(before.encode())
         limit = self._limits.of(target)
         if size > limit and size >= old_size:
             facts = self._facts(target, before)
+            verb = "adding" if len(after.segments) > len(before.segments) else "replacing"
             raise MemoryRefusedError(
                 f"memory: {verb} entry ({len(text.encode())} chars) would exceed cap ({limit} chars); "
                 f"current: {old_size}, max: {limit}.\nEntries (oldest first):\n{facts.listing()}\n"
                 "Free space by removing or replacing older entries (memory remove/replace), then retry"
             )
         if after != before:
-            replace_file(self._path(target), after.encode())
+            transaction.put(f"{target}.md", after.encode())
         return self._change(target, text, after, changed=after != before)
 
     def _change(self, target: Target, text: str, file: FactFile, *, changed: bool) -> Change:
@@ -249,6 +313,22 @@ class FactStore:
             Fact(target, index, text, _rejection(text)) for index, text in enumerate(file.texts, start=1)
         )
         return Facts(target, entries, len(file.encode()), self._limits.of(target))
+
+
+def _note(
+    transaction: "Transaction",
+    action: str,
+    target: Target,
+    before: str,
+    after: str,
+    origin: "Origin | None",
+    undoes: str,
+) -> None:
+    from odek.memory.journal import Origin, make_record
+
+    transaction.records.append(
+        make_record(action, target, origin or Origin(), before=before, after=after, undoes=undoes)
+    )
 
 
 def check_field(name: str, value: str) -> None:

@@ -1,0 +1,254 @@
+"""An episode, what is known of its origin, and the index that lists them. Pure.
+
+The index is a JSON array with an object for each episode. Whatever somebody did to it:
+entries that can be used are, the others are named, and a damaged origin counts as
+untrusted.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from odek.memory.places import is_episode_id
+from odek.text import clip_line, without_surrogates
+
+__all__ = [
+    "SUMMARY_LIMIT_BYTES",
+    "Entry",
+    "Episode",
+    "Index",
+    "Provenance",
+    "encode_index",
+    "now",
+    "parse_index",
+    "preview",
+]
+
+SUMMARY_LIMIT_BYTES = 2048
+PREVIEW_LENGTH = 120
+
+UNKNOWN_PROVENANCE = "unknown_provenance"
+"""The source of an episode of whose session nothing is known."""
+
+
+class Provenance(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Where an episode's content comes from.
+
+    ``untrusted`` with its ``sources`` is never taken back; an approval by a person or by
+    the configuration comes beside it.
+    """
+
+    untrusted: bool = False
+    sources: tuple[str, ...] = ()
+    user_approved: bool = False
+    auto_approved: bool = False
+
+    @property
+    def is_recallable(self) -> bool:
+        """Whether the episode may be put before a model without being asked for."""
+        return not self.untrusted or self.user_approved or self.auto_approved
+
+    @property
+    def rank(self) -> int:
+        """How far it is trusted: 2 by itself, 1 by approval, 0 not."""
+        return 2 if not self.untrusted else int(self.is_recallable)
+
+
+class Episode(msgspec.Struct, frozen=True, kw_only=True):
+    """What the index says of one session's summary.
+
+    ``summary`` is a preview on one line; the whole text is in a file of its own, and
+    ``content_hash`` is its SHA-256. Times are RFC 3339.
+    """
+
+    session_id: str
+    turns: int = 0
+    created_at: str = ""
+    summary: str = ""
+    provenance: Provenance = Provenance(untrusted=True, sources=(UNKNOWN_PROVENANCE,))
+    content_hash: str = ""
+    updated_at: str = ""
+
+    @property
+    def created(self) -> datetime | None:
+        """``created_at`` as a time, None when it is none."""
+        return _parse_time(self.created_at)
+
+    @property
+    def age_key(self) -> tuple[float, str]:
+        """Sorts episodes, oldest first; one without a readable date counts as the oldest."""
+        created = self.created
+        return (created.timestamp() if created else 0.0, self.session_id)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """An episode and its bytes in the index, which are kept as they are while nothing changes."""
+
+    episode: Episode
+    raw: bytes
+
+    @classmethod
+    def of(cls, episode: Episode, old: "Entry | None" = None) -> "Entry":
+        """Return the entry of ``episode``; fields of ``old`` that are not ours stay."""
+        fields = msgspec.to_builtins(episode)
+        if old is not None:
+            foreign = msgspec.json.decode(old.raw)
+            fields = {name: value for name, value in foreign.items() if name not in fields} | fields
+        return cls(episode, msgspec.json.encode(fields))
+
+
+class Index(msgspec.Struct, frozen=True):
+    """What could be read of an index, in its order.
+
+    ``problems`` names what could not. ``lossy`` is True when writing the entries back
+    would lose something; ``is_newer`` when a later version of the format is in its place.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    problems: tuple[str, ...] = ()
+    lossy: bool = False
+    is_newer: bool = False
+
+    def find(self, session_id: str) -> Entry | None:
+        """Return the entry of one session."""
+        return next((entry for entry in self.entries if entry.episode.session_id == session_id), None)
+
+    def newest_first(self) -> tuple[Episode, ...]:
+        """Return the episodes by their date."""
+        episodes = (entry.episode for entry in self.entries)
+        return tuple(sorted(episodes, key=lambda episode: episode.age_key, reverse=True))
+
+
+def preview(text: str) -> str:
+    """Return how the index shows a summary: one line of at most 120 characters."""
+    return clip_line(text, PREVIEW_LENGTH)
+
+
+def now() -> str:
+    """Return the time of the wall clock, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def encode_index(entries: Iterable[Entry]) -> bytes:
+    """Return the index with one entry a line."""
+    return b"[\n" + b",\n".join(entry.raw for entry in entries) + b"\n]\n"
+
+
+def parse_index(data: bytes) -> Index:
+    """Read an index; never raises."""
+    body = data.removeprefix(b"\xef\xbb\xbf").strip()
+    if not body:
+        return Index()
+    problems: list[str] = []
+    try:
+        raws = [bytes(raw) for raw in msgspec.json.decode(body, type=list[msgspec.Raw])]
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        if body.startswith(b"{") and _is_object(body):
+            problem = "index.json has the format of a later version; nothing in it is used"
+            return Index(problems=(problem,), lossy=True, is_newer=True)
+        raws = _salvage(body)
+        problems.append(f"index.json is damaged; {len(raws)} entries could be read")
+    found: dict[str, Entry] = {}
+    lossy = bool(problems)
+    for number, raw in enumerate(raws, start=1):
+        episode, problem = _parse_entry(raw)
+        if problem:
+            problems.append(f"index.json, entry {number}: {problem}")
+            lossy = True
+        if episode is None:
+            continue
+        entry = Entry(episode, raw) if not problem else Entry.of(episode)
+        known = found.get(episode.session_id)
+        if known is not None:
+            problems.append(f"index.json lists {episode.session_id} twice; the less trusted entry counts")
+            lossy = True
+            if known.episode.provenance.rank <= episode.provenance.rank:
+                continue
+        found[episode.session_id] = entry
+    return Index(tuple(found.values()), tuple(problems), lossy)
+
+
+_FIELDS: dict[str, type] = {
+    "turns": int,
+    "created_at": str,
+    "summary": str,
+    "content_hash": str,
+    "updated_at": str,
+}
+
+
+def _parse_entry(raw: bytes) -> tuple[Episode | None, str]:
+    """Return the episode as far as it can be used, and what is wrong with its entry."""
+    try:
+        fields = msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None, "it is no JSON"
+    if not isinstance(fields, dict):
+        return None, "it is no object"
+    session_id = fields.get("session_id")
+    if not isinstance(session_id, str) or not is_episode_id(session_id):
+        return None, f"session_id {ascii(session_id)[:80]} is no episode id"
+    wrong: list[str] = []
+    kept: dict[str, Any] = {"session_id": session_id}
+    for name, kind in _FIELDS.items():
+        value = fields.get(name)
+        if type(value) is kind:
+            kept[name] = value
+        elif value is not None:
+            wrong.append(name)
+    kept["summary"] = preview(without_surrogates(kept.get("summary", "")))
+    if "provenance" in fields:
+        try:
+            provenance = msgspec.convert(fields["provenance"], Provenance)
+        except (msgspec.ValidationError, RecursionError):
+            provenance = Provenance(untrusted=True, sources=("damaged_provenance",))
+            wrong.append("provenance")
+    else:
+        provenance = Provenance(untrusted=True, sources=(UNKNOWN_PROVENANCE,))
+    episode = Episode(**kept, provenance=provenance)
+    if episode.created_at and episode.created is None:
+        wrong.append("created_at")
+    problem = f"{', '.join(wrong)} of {session_id} cannot be used" if wrong else ""
+    return episode, problem
+
+
+def _salvage(body: bytes) -> list[bytes]:
+    """Return the objects that a damaged array still holds whole, at its own level."""
+    import json
+
+    text = body.decode("utf-8", "replace")
+    decoder = json.JSONDecoder()
+    found: list[bytes] = []
+    at = text.find("{")
+    while at >= 0:
+        try:
+            value, end = decoder.raw_decode(text, at)
+            found.append(json.dumps(value, allow_nan=False).encode())
+        except (ValueError, RecursionError):
+            end = _next_object(text, at)
+        at = text.find("{", end)
+    return found
+
+
+def _next_object(text: str, at: int) -> int:
+    """Return where to look on after the damaged object at ``at``: the next one that begins like ours."""
+    following = re.compile(r'\{\s*"session_id"').search(text, at + 1)
+    return following.start() if following else len(text)
+
+
+def _is_object(body: bytes) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(body), dict)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+
+
+def _parse_time(text: str) -> datetime | None:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

@@ -1,0 +1,170 @@
+"""Reading episodes: without a lock, and never half of a change."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from odek.errors import StoreError
+from odek.memory.commit import FILE_LIMIT_BYTES, Intent, read_intent
+from odek.memory.episode import SUMMARY_LIMIT_BYTES, Episode, Index, parse_index
+from odek.memory.fact_file import canonical
+from odek.memory.journal import digest
+from odek.memory.places import INDEX, INTENT, body_name, is_episode_id, read_bounded, real_directory
+from odek.text import clip_bytes
+
+__all__ = ["EpisodeReader", "EpisodeText", "decode_body", "rejection"]
+
+# A person may have written more into the file than is used of it.
+_BODY_READ_BYTES = 1024 * 1024
+
+
+class EpisodeText(msgspec.Struct, frozen=True):
+    """An episode with its whole text.
+
+    ``is_edited`` says that the text is no longer the one that was stored; ``rejection``
+    why it must not reach a model, "" if it may.
+    """
+
+    episode: Episode
+    text: str
+    is_edited: bool = False
+    rejection: str = ""
+
+
+class EpisodeReader:
+    """Reads the episodes below ``directory``. Every method may raise StoreError."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._cached: tuple[object, Index] | None = None
+
+    def read_index(self) -> tuple[Episode, ...]:
+        """Return all episodes, newest first."""
+        return self.index().newest_first()
+
+    def index(self) -> Index:
+        """Return the index as it is now, with what is wrong with it; without a change, from memory."""
+        stamp = self._stamp()
+        if self._cached is None or self._cached[0] != stamp:
+            self._cached = (stamp, self.read_afresh())
+        return self._cached[1]
+
+    def read_text(self, session_id: str) -> str:
+        """Return the whole text of an episode, whether it is trusted or not.
+
+        Raises:
+            StoreError: there is none, or it cannot be read.
+        """
+        return self.read(session_id).text
+
+    def read(self, session_id: str) -> EpisodeText:
+        """Return an episode with its text; the two belong together, whoever writes meanwhile.
+
+        Raises:
+            StoreError: there is none, or its text cannot be read.
+        """
+        name = body_name(session_id)
+        while True:
+            stamp = self._stamp()
+            entry = self.index().find(session_id)
+            if entry is None:
+                raise StoreError(f"memory: there is no episode {session_id}; see `odek memory list --all`")
+            try:
+                data = self.read_body(name)
+            except FileNotFoundError:
+                if self._stamp() == stamp:
+                    raise StoreError(f"memory: the text of episode {session_id} is gone") from None
+                continue
+            text = decode_body(data)
+            is_edited = bool(entry.episode.content_hash) and entry.episode.content_hash != digest(text)
+            if not is_edited or self._stamp() == stamp:
+                return EpisodeText(entry.episode, text, is_edited, rejection(text))
+
+    def find(self, start: str) -> Episode:
+        """Return the one episode whose id begins with ``start``.
+
+        Raises:
+            StoreError: there is none, or there are several.
+        """
+        episodes = self.read_index()
+        found = [e for e in episodes if e.session_id == start] or [
+            e for e in episodes if start and e.session_id.startswith(start)
+        ]
+        if len(found) == 1:
+            return found[0]
+        what = f"{len(found)} episodes begin" if found else "no episode begins"
+        raise StoreError(f"memory: {what} with {start[:80]!a}; see `odek memory list --all`")
+
+    def orphans(self) -> list[str]:
+        """Return the ids of texts that the index does not list."""
+        listed = {entry.episode.session_id for entry in self.index().entries}
+        return sorted(self.text_ids() - listed)
+
+    def read_afresh(self) -> Index:
+        """Return the index from disk."""
+        intent = self._intent()
+        data = intent.data_of(INDEX) if intent is not None else None
+        if data is None:
+            try:
+                data = read_bounded(self._directory, INDEX, limit_bytes=FILE_LIMIT_BYTES)
+            except FileNotFoundError:
+                data = b""
+        return parse_index(data)
+
+    def read_body(self, name: str) -> bytes:
+        """Return the bytes of a text, those of a change under way if it writes them."""
+        intent = self._intent()
+        data = intent.data_of(name) if intent is not None else None
+        return data if data is not None else read_bounded(self._directory, name, limit_bytes=_BODY_READ_BYTES)
+
+    def text_or_none(self, session_id: str) -> str | None:
+        """Return the text of an episode, None when there is none that can be read."""
+        try:
+            return decode_body(
+                read_bounded(self._directory, body_name(session_id), limit_bytes=_BODY_READ_BYTES)
+            )
+        except (FileNotFoundError, StoreError):
+            return None
+
+    def _intent(self) -> Intent | None:
+        return read_intent(self._directory) if self.exists(INTENT) else None
+
+    def exists(self, name: str) -> bool:
+        """Tell whether there is a file, or anything, of this name."""
+        return os.path.lexists(real_directory(self._directory) / name)
+
+    def text_ids(self) -> set[str]:
+        """Return the ids of all texts; what editors leave beside them is none."""
+        try:
+            names = os.listdir(real_directory(self._directory))  # noqa: PTH208 - many names
+        except FileNotFoundError:
+            return set()
+        ids = (name.removesuffix(".md") for name in names if name.endswith(".md"))
+        return {session_id for session_id in ids if is_episode_id(session_id)}
+
+    def _stamp(self) -> object:
+        """Return what changes with every change of the index."""
+        directory = real_directory(self._directory)
+        return (_identity(directory / INTENT), _identity(directory / INDEX))
+
+
+def rejection(text: str) -> str:
+    """Return why ``text`` must not be remembered or recalled, or ""."""
+    from odek.trust.scan import scan
+
+    found = scan(text)
+    return "" if found is None else str(found)
+
+
+def decode_body(data: bytes) -> str:
+    """Return the text of a file as far as it is used."""
+    return clip_bytes(canonical(data.decode("utf-8", "replace")), SUMMARY_LIMIT_BYTES)
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
