@@ -153,7 +153,7 @@ def judge_write(target: Place, where: Where) -> tuple[Risk, str]:
         return Risk.SYSTEM_WRITE, f"writes to {_short(text, where)}, which is run or obeyed later"
     if _is_workspace(target, where):
         return Risk.LOCAL_WRITE, "writes in the workspace"
-    if _is_temporary(target):
+    if _is_temporary(target, where):
         return Risk.LOCAL_WRITE, "writes to a temporary directory"
     return Risk.SYSTEM_WRITE, f"writes outside the workspace: {_short(text, where)}"
 
@@ -208,8 +208,12 @@ def _is_workspace(target: Place, where: Where) -> bool:
     return True
 
 
-def _is_temporary(target: Place) -> bool:
-    return any(is_inside(target, path) for path in _TEMPORARY)
+def _is_temporary(target: Place, where: Where) -> bool:
+    """Whether ``target`` lies in a temporary directory; a home directory within one is a home all the same."""
+    homes = (where.home, where.odek_home)
+    return any(is_inside(target, path) for path in _TEMPORARY) and not any(
+        is_inside(target, os.fspath(home)) for home in homes
+    )
 
 
 def _is_guarded_write(target: Place, where: Where) -> bool:

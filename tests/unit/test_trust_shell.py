@@ -1,7 +1,5 @@
 """Shell commands are judged by what bash would do with them."""
 
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,15 +35,11 @@ def test_an_honest_command_has_at_most_its_class(label: str, command: str) -> No
 
 
 @pytest.fixture
-def where() -> Iterator[Where]:
-    """Yield a real workspace below a real home; not in a temporary directory, for those count as inside."""
-    cache = Path(__file__).parents[2] / ".pytest_cache"
-    cache.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache) as name:
-        home = Path(name) / "home"
-        workspace = home / "work" / "project"
-        workspace.mkdir(parents=True)
-        yield Where(workspace, workspace, home, home / ".odek")
+def where(tmp_path: Path) -> Where:
+    """Return a real workspace below a real home."""
+    workspace = tmp_path / "home" / "work" / "project"
+    workspace.mkdir(parents=True)
+    return Where(workspace, workspace, tmp_path / "home", tmp_path / "home" / ".odek")
 
 
 def test_a_path_counts_by_what_it_resolves_to(where: Where) -> None:
@@ -110,6 +104,19 @@ def test_what_a_subshell_sets_is_gone_behind_it() -> None:
     assert classify("(cd /etc); echo x > a", HERE).risk is Risk.LOCAL_WRITE
     assert classify("x=build; (x=/); rm -rf $x", HERE).risk is Risk.LOCAL_WRITE
     assert classify("x=build; if true; then x=/; fi; rm -rf $x", HERE).risk is Risk.DESTRUCTIVE
+
+
+def test_characters_beyond_ascii_are_words_like_others() -> None:
+    """Names and texts in any script are judged, and shown in the verdict as they were written."""
+    every_script = "".join(chr(code) for code in range(0xA0, 0x2FFFF, 37) if not 0xD800 <= code < 0xF900)
+    verdict = classify("cat caf\u00e9.txt > '\u65e5\u672c \U0001f600'", HERE)
+
+    assert verdict.risk is Risk.LOCAL_WRITE
+    assert {part.text for part in verdict.parts} == {"cat caf\u00e9.txt", "> '\u65e5\u672c \U0001f600'"}
+    assert classify("rm -rf /\u00e9", HERE).risk is Risk.DESTRUCTIVE
+    assert classify(f"echo '{every_script}'", HERE).risk is Risk.SAFE
+    for code in range(0xA0, 0x10FFFF, 1777):
+        classify(f"{chr(code)}x {chr(code)} ${chr(code)} {{{chr(code)}}}", HERE)
 
 
 def test_an_empty_command_is_safe() -> None:

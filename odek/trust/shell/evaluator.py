@@ -9,11 +9,12 @@ from odek.trust import paths
 from odek.trust.paths import UNRESOLVED, Where
 from odek.trust.risk import Part, Risk
 from odek.trust.shell.call import pattern
+from odek.trust.shell.grammar import text_of
 from odek.trust.shell.outputs import output_of
 from odek.trust.shell.scope import Scope
 from odek.trust.shell.tree import adjacent, backquoted, decodes, descendants, heredoc_text
 from odek.trust.shell.variables import holds_secret
-from odek.trust.shell.words import Expander, Word, text_of
+from odek.trust.shell.words import Expander, Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -1,4 +1,9 @@
-"""The bash grammar: text to a tree, loaded with the first command that is judged."""
+"""The bash grammar: text to a tree, loaded with the first command that is judged.
+
+The parser's scanner looks characters up in a table of bytes, and crashes the process on
+some beyond ASCII. It is therefore given ASCII alone: other characters are spelled between
+two control characters, which no command that is parsed holds itself. ``text_of`` undoes that.
+"""
 
 import re
 from functools import lru_cache
@@ -7,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-__all__ = ["DECEIVING", "parse"]
+__all__ = ["DECEIVING", "parse", "plain", "text_of"]
 
 DECEIVING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
@@ -20,15 +25,35 @@ _GLUED_BRACE = re.compile(r"(?<![\w$\"'\\{}])\{(?=[^\s{}]*(?:,|\.\.)[^\s{}]*\})"
 _BARE_IFS = re.compile(r"\$IFS(?![A-Za-z0-9_])")
 
 
+_BEYOND_ASCII = re.compile("[^\x00-\x7f]")
+_SPELLED = re.compile(rb"\x02([0-9a-f]{2,6})\x03")
+
+
+def _spelled(text: str) -> bytes:
+    return _BEYOND_ASCII.sub(lambda match: f"\x02{ord(match[0]):x}\x03", text).encode()
+
+
+def plain(source: bytes) -> str:
+    """Return a piece of what was parsed as it was before."""
+    if b"\x02" not in source:
+        return source.decode()
+    return _SPELLED.sub(lambda match: chr(int(match[1], 16)).encode("utf-8", "replace"), source).decode()
+
+
+def text_of(node: "Node") -> str:
+    """Return the source of a node."""
+    return plain(node.text or b"")
+
+
 def parse(text: str) -> "tuple[Node, bool]":
     """Return the tree of ``text``, and whether all of it was understood."""
     text = _BARE_IFS.sub("${IFS}", text)
-    root = _parser().parse(text.encode("utf-8", "replace")).root_node
+    root = _parser().parse(_spelled(text)).root_node
     if not root.has_error:
         return root, True
     repaired = _GLUED_BRACE.sub("''{", text)
     if repaired != text:
-        second = _parser().parse(repaired.encode("utf-8", "replace")).root_node
+        second = _parser().parse(_spelled(repaired)).root_node
         if not second.has_error:
             return second, True
     return root, False

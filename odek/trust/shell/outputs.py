@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from odek.trust.paths import UNRESOLVED
+from odek.trust.shell.grammar import text_of
 from odek.trust.shell.tree import decodes, heredoc_text
-from odek.trust.shell.words import Word, decode_ansi_c, text_of
+from odek.trust.shell.words import Word, decode_ansi_c
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from odek.trust.shell.words import text_of
+from odek.trust.shell.grammar import text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -9,12 +9,12 @@ from odek.trust.risk import Part, Risk
 from odek.trust.shell import commands
 from odek.trust.shell.call import Context
 from odek.trust.shell.evaluator import Evaluator, unknown
-from odek.trust.shell.grammar import DECEIVING, parse
+from odek.trust.shell.grammar import DECEIVING, parse, text_of
 from odek.trust.shell.outputs import decode_base64
 from odek.trust.shell.scope import Scope
 from odek.trust.shell.tree import assigned, decodes, evaluates, starts_itself
 from odek.trust.shell.variables import judge_assignment
-from odek.trust.shell.words import Word, text_of
+from odek.trust.shell.words import Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node

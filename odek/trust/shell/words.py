@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from odek.trust.paths import UNRESOLVED
+from odek.trust.shell.grammar import plain, text_of
 from odek.trust.shell.scope import Scope
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["ACTIVE_CHARACTERS", "Expander", "Word", "decode_ansi_c", "text_of"]
+__all__ = ["ACTIVE_CHARACTERS", "Expander", "Word", "decode_ansi_c"]
 
 _STAR, _QUERY, _BRACKET, _OPEN, _COMMA, _CLOSE, _TILDE, _SPACE = map(chr, range(0xE000, 0xE008))
 ACTIVE_CHARACTERS = re.compile("[\ue000-\ue007]")
@@ -136,9 +137,9 @@ class Expander:
 
     def _joined(self, node: "Node") -> str:
         """Concatenate children, keeping what lies between them in the source."""
-        source, out, at = text_of(node).encode(), [], node.start_byte
+        source, out, at = node.text or b"", [], node.start_byte
         for child in node.children:
-            gap = source[at - node.start_byte : child.start_byte - node.start_byte].decode("utf-8", "replace")
+            gap = plain(source[at - node.start_byte : child.start_byte - node.start_byte])
             out.append(_unquoted(gap))
             out.append(_unquoted(text_of(child)) if not child.is_named else self._marked(child))
             at = child.end_byte
@@ -146,7 +147,7 @@ class Expander:
 
     def _string(self, node: "Node") -> str:
         """Return the content of a double-quoted string; white space in it is kept."""
-        source, out, at = text_of(node).encode(), [], 0
+        source, out, at = node.text or b"", [], 0
         for child in node.named_children:
             if child.type == "string_content":
                 continue
@@ -214,11 +215,6 @@ _PARAMETER = re.compile(r"\$\{?([A-Za-z_]\w*|[@*#?$!0-9-])")
 _OPERATOR = re.compile(r":?([-=+?])")
 
 
-def text_of(node: "Node") -> str:
-    """Return the source of a node."""
-    return node.text.decode("utf-8", "replace") if node.text is not None else ""
-
-
 def _unquoted(source: str) -> str:
     if "\\" not in source:
         return source.translate(_ACTIVATE)
@@ -235,7 +231,7 @@ def _double_quoted(source: bytes) -> str:
     return re.sub(
         r'\\([$`"\\\n])',
         lambda match: "" if match[1] == "\n" else match[1],
-        source.decode("utf-8", "replace"),
+        plain(source),
     )
 
 
