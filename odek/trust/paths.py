@@ -209,7 +209,7 @@ def _is_workspace(target: Place, where: Where) -> bool:
 
 
 def _is_temporary(target: Place, where: Where) -> bool:
-    """Whether ``target`` lies in a temporary directory; a home directory within one is a home all the same."""
+    """Whether ``target`` lies in a temporary directory, and not in a home that lies there too."""
     homes = (where.home, where.odek_home)
     return any(is_inside(target, path) for path in _TEMPORARY) and not any(
         is_inside(target, os.fspath(home)) for home in homes
