@@ -122,6 +122,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
         session = await _open_session(stack, setup, model.name, memory, masker.mask)
         background = await stack.enter_async_context(open_background())
         plan = Plan(lambda steps: setup.emit(PlanChanged(steps)))
+        plan.restore(session.messages)
         disk = trio.CapacityLimiter(DISK_THREADS)
         offered = _tools(setup, memory, plan, disk, background, session.id)
         gate = PolicyGate(

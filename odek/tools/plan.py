@@ -8,6 +8,7 @@ import trio
 from msgspec import Meta
 
 from odek.errors import ToolError
+from odek.messages import AssistantMessage, Message
 from odek.text import clip_line, without_surrogates
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects
@@ -39,6 +40,18 @@ class Plan:
         """Put ``steps`` in the place of all that were there."""
         self.steps = tuple(steps)
         self._on_change(tuple((step.state, step.title) for step in self.steps))
+
+    def restore(self, messages: Sequence[Message]) -> None:
+        """Take up the plan that a conversation last wrote down; tells nobody, for nothing changed."""
+        for message in reversed(messages):
+            for call in reversed(message.tool_calls) if isinstance(message, AssistantMessage) else ():
+                if call.name == PlanTool.name:
+                    try:
+                        written = msgspec.json.decode(call.arguments, type=PlanArguments)
+                    except msgspec.DecodeError:
+                        continue  # a call that was refused
+                    self.steps = tuple(written.steps)
+                    return
 
     def open_titles(self) -> tuple[str, ...]:
         """Return the titles of the steps that are still to be done."""

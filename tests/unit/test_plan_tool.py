@@ -3,6 +3,7 @@
 import pytest
 
 from odek.errors import ToolError
+from odek.messages import AssistantMessage, FunctionCall, ToolCall, UserMessage
 from odek.tools.plan import Plan, PlanStep, PlanTool
 from odek.trust.effects import Effects
 from tests.support.tool_calls import call, prepare
@@ -71,3 +72,23 @@ async def test_wrong_plans_are_one_sentence(steps: list[object], message: str) -
     with pytest.raises(ToolError, match=message):
         await call(PlanTool(plan), steps=steps)
     assert plan.open_titles() == ("kept",)
+
+
+def test_a_resumed_conversation_has_its_last_plan_again() -> None:
+    """The newest valid plan counts; a refused one and later messages do not."""
+
+    def wrote(arguments: str) -> AssistantMessage:
+        return AssistantMessage("", (ToolCall("c", FunctionCall("plan", arguments)),))
+
+    plan = Plan()
+
+    plan.restore(
+        [
+            wrote('{"steps": [{"title": "old"}]}'),
+            wrote('{"steps": [{"title": "read", "state": "done"}, {"title": "write"}]}'),
+            wrote('{"steps": "nonsense"}'),
+            UserMessage("go on"),
+        ]
+    )
+
+    assert plan.open_titles() == ("write",)
