@@ -8,6 +8,17 @@ __all__ = ["ACTIONS", "add_arguments", "run"]
 
 ACTIONS: dict[str, tuple[str, str]] = {
     "facts": ("odek.cli.memory_facts", "the facts that every session begins with"),
+    "list": ("odek.cli.memory_episodes", "the episodes, and whether each may be recalled"),
+    "show": ("odek.cli.memory_episodes", "print an episode"),
+    "promote": ("odek.cli.memory_episodes", "let an untrusted episode be recalled"),
+    "reject": ("odek.cli.memory_episodes", "remove an episode"),
+    "log": ("odek.cli.memory_history", "what was changed, when, and on whose behalf"),
+    "blame": ("odek.cli.memory_history", "where each entry of a fact file comes from"),
+    "undo": ("odek.cli.memory_history", "take back the last change, or a named one"),
+    "check": ("odek.cli.memory_upkeep", "look whether everything is in order, and mend it"),
+    "stats": ("odek.cli.memory_upkeep", "how much is remembered"),
+    "export": ("odek.cli.memory_transfer", "print everything as one JSON object"),
+    "import": ("odek.cli.memory_transfer", "add what was exported"),
 }
 """Each action's module, and what it does; a module may carry out several."""
 

@@ -29,17 +29,19 @@ def add_arguments(action: str, facts: argparse.ArgumentParser) -> None:  # noqa:
 
 def run(arguments: argparse.Namespace) -> int:
     """Carry out the action."""
-    from odek.cli.memory_stores import open_facts
+    from odek.cli.memory_stores import by_person, open_facts
     from odek.errors import TargetChangedError
 
     store = open_facts()
     try:
         match arguments.action:
             case "add":
-                _print_change("added", store.add(arguments.target, arguments.content), arguments)
+                _print_change(
+                    "added", store.add(arguments.target, arguments.content, origin=by_person()), arguments
+                )
             case "remove":
                 fact = store.select(arguments.old_text, arguments.target)
-                _print_change("removed", store.remove(fact), arguments)
+                _print_change("removed", store.remove(fact, origin=by_person()), arguments)
             case _:
                 _show(store, arguments)
     except TargetChangedError as error:

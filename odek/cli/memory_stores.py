@@ -1,14 +1,27 @@
 """The stores of the memory as the commands open them: with the configured limits, without an agent."""
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from odek.config.memory_settings import MemorySettings
-    from odek.memory.facts import FactStore
+    from odek.memory.episodes import EpisodeLimits, EpisodeStore
+    from odek.memory.facts import FactLimits, FactStore
+    from odek.memory.journal import Origin
 
-__all__ = ["memory_directory", "memory_settings", "open_facts"]
+__all__ = [
+    "by_person",
+    "episode_limits",
+    "fact_limits",
+    "memory_directory",
+    "memory_settings",
+    "open_episodes",
+    "open_facts",
+    "say",
+    "shown_time",
+]
 
 
 def memory_directory() -> Path:
@@ -26,9 +39,53 @@ def memory_settings() -> "MemorySettings":
     return load(home_directory(os.environ), Path.cwd(), os.environ, {}).config.memory
 
 
+def fact_limits(settings: "MemorySettings") -> "FactLimits":
+    """Return the caps of the facts."""
+    from odek.memory.facts import FactLimits
+
+    return FactLimits(settings.facts_limit_user, settings.facts_limit_env)
+
+
+def episode_limits(settings: "MemorySettings") -> "EpisodeLimits":
+    """Return the caps of the episodes."""
+    from odek.memory.episodes import EpisodeLimits
+
+    return EpisodeLimits(settings.max_episodes, settings.episode_ttl_days)
+
+
 def open_facts() -> "FactStore":
     """Return the facts."""
-    from odek.memory.facts import FactLimits, FactStore
+    from odek.memory.facts import FactStore
 
-    settings = memory_settings()
-    return FactStore(memory_directory(), FactLimits(settings.facts_limit_user, settings.facts_limit_env))
+    return FactStore(memory_directory(), fact_limits(memory_settings()), notify=say)
+
+
+def open_episodes() -> "EpisodeStore":
+    """Return the episodes."""
+    from odek.memory.episodes import EpisodeStore
+
+    return EpisodeStore(memory_directory(), episode_limits(memory_settings()), notify=say)
+
+
+def by_person() -> "Origin":
+    """Return the origin of what a person does with these commands."""
+    from odek.memory.journal import Origin
+
+    return Origin(approval="person")
+
+
+def say(line: str) -> None:
+    """Tell the person of something that was mended or is wrong."""
+    from odek.text import visible
+
+    print(f"odek: {visible(line, keep_newlines=False)}", file=sys.stderr)
+
+
+def shown_time(time: str) -> str:
+    """Return an RFC 3339 time as date and minute, in the person's time zone."""
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return "date unknown"
