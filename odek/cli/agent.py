@@ -23,7 +23,7 @@ from odek.cli.style import detect_style
 from odek.config.files import load
 from odek.config.layers import Resolved
 from odek.errors import ConfigError, ToolError
-from odek.events import Notice
+from odek.events import AnswerDelta, Event, ModelStarted, Notice
 from odek.home import home_directory
 from odek.loop import TurnResult, run_turn
 from odek.trust.approval import ApprovalState
@@ -151,14 +151,15 @@ async def open_stage(run: AgentRun, interrupts: Interrupts) -> AsyncGenerator[St
     )
     async with open_display(renderer) as display, trio.open_nursery() as nursery:
         await nursery.start(interrupts.watch)
+        words = _LastWords(display.emit)
         approval = ApprovalState()
         setup = Setup(
             resolved=run.resolved,
             home=run.home,
             workspace=run.workspace,
-            emit=display.emit,
+            emit=words.emit,
             approval=approval,
-            approver=_approver(display, approval, no_color=config.no_color),
+            approver=_approver(display, approval, words, no_color=config.no_color),
             resume=run.resume,
             task=run.task,
             keep_session=run.keep_session,
@@ -184,7 +185,29 @@ def exit_status(result: TurnResult | None, interrupts: Interrupts) -> int:
             return EXIT_FAILED
 
 
-def _approver(display: Display, approval: ApprovalState, *, no_color: bool) -> TerminalApprover | None:
+class _LastWords:
+    """Passes events on and remembers what the model said last: the context of an approval."""
+
+    def __init__(self, emit: Callable[[Event], None]) -> None:
+        self._emit = emit
+        self._pieces: list[str] = []
+
+    def emit(self, event: Event) -> None:
+        """Pass ``event`` on."""
+        if isinstance(event, ModelStarted):
+            self._pieces.clear()
+        elif isinstance(event, AnswerDelta):
+            self._pieces.append(event.text)
+        self._emit(event)
+
+    def text(self) -> str:
+        """Return the words."""
+        return "".join(self._pieces)
+
+
+def _approver(
+    display: Display, approval: ApprovalState, words: _LastWords, *, no_color: bool
+) -> TerminalApprover | None:
     """Return who is asked: the person at the process's terminal, if it has one."""
     try:
         os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
@@ -194,6 +217,7 @@ def _approver(display: Display, approval: ApprovalState, *, no_color: bool) -> T
         display,
         detect_style(sys.stderr, os.environ, no_color=no_color),
         needs_friction=lambda risk: approval.needs_friction(risk, trio.current_time()),
+        context=words.text,
         path=TERMINAL,
     )
 
