@@ -347,7 +347,7 @@ def check_field(name: str, value: str) -> None:
         )
 
 
-@lru_cache(maxsize=512)  # the same few entries are looked at in every turn; both files hold far fewer
+@lru_cache(maxsize=4096)  # the same entries are looked at in every turn; both files hold far fewer
 def _rejection(text: str) -> str:
     """Return why ``text`` must not be remembered, or ""."""
     from odek.trust.scan import scan
