@@ -37,8 +37,15 @@ class HeldLock:
         self._descriptor: int | None = descriptor
 
     def is_intact(self) -> bool:
-        """Tell whether the lock is held and still excludes others: its file may have been removed."""
-        return self._descriptor is not None and _is_still(self.path, self._descriptor)
+        """Tell whether the lock is held and still excludes others: its file may have been removed.
+
+        Raises:
+            StoreError: that cannot be told.
+        """
+        try:
+            return self._descriptor is not None and _is_still(self.path, self._descriptor)
+        except OSError as error:
+            raise StoreError(f"cannot check the lock {self.path}: {describe(error)}") from error
 
     def release(self, *, remove: bool = False) -> None:
         """Give the lock back, and ``remove`` its file before; once is enough."""
@@ -49,7 +56,9 @@ class HeldLock:
             if remove and _is_still(self.path, descriptor):
                 with suppress(OSError):  # a lock file that stays does no harm
                     self.path.unlink()
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough when a forked child has a copy
+            # Closing is not enough when a forked child has a copy; where this fails, it is all there is.
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
         finally:
             os.close(descriptor)
 
