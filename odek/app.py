@@ -194,6 +194,7 @@ async def _open_session(
     store = SessionStore(setup.home / "sessions", mask=mask)
     if setup.resume is not None:
         session = await trio.to_thread.run_sync(store.open, setup.resume)
+        session.model = model
     elif setup.keep_session:
         session = await trio.to_thread.run_sync(store.create, model, setup.task)
     else:
