@@ -12,6 +12,7 @@ value and what to do. Foreign exceptions are translated where they arise.
     ├─ StoreError                  a file could not be read or written as promised
     │   ├─ StoreBusyError            another process holds the lock
     │   └─ StoreCorruptError         a record cannot be read; names file and record
+    ├─ EmbeddingError              no vectors for texts: whoever compares them does without
     └─ LimitReachedError           steps, tokens, money or time: ends the turn, is no crash
     ToolError                      not an OdekError: the model reads it as a tool result
     └─ TargetChangedError            what was approved is no longer what is there
@@ -70,6 +71,10 @@ class StoreCorruptError(StoreError):
 
 class MemoryRefusedError(OdekError):
     """A change to the memory was not made: too large, unsafe, ambiguous or about nothing there."""
+
+
+class EmbeddingError(OdekError):
+    """Texts could not be made vectors; nothing may be concluded about their likeness."""
 
 
 class LimitReachedError(OdekError):

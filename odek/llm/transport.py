@@ -21,7 +21,7 @@ from odek.llm.model import ModelEvent
 from odek.llm.sse import EventTooLongError
 from odek.text import clip_line, visible
 
-__all__ = ["Transport", "open_transport"]
+__all__ = ["Transport", "open_transport", "root_cause", "trusting_context"]
 
 RESPONSE_LIMIT_BYTES = 64 * 1024 * 1024
 """Longest response, decompressed. The longest answers are some 400,000 tokens, and a token
@@ -122,7 +122,7 @@ class Transport:
             headers["Authorization"] = f"Bearer {endpoint.api_key}"
         if endpoint.is_tls:
             try:
-                context = await trio.to_thread.run_sync(_trusting_context, abandon_on_cancel=True)
+                context = await trio.to_thread.run_sync(trusting_context, abandon_on_cancel=True)
             except OSError as error:  # also what is wrong inside the file
                 raise ConfigError(
                     f"the trusted certificates cannot be read: {error}; see SSL_CERT_FILE"
@@ -141,7 +141,7 @@ class Transport:
 
 
 @cache
-def _trusting_context() -> ssl.SSLContext:
+def trusting_context() -> ssl.SSLContext:
     """Return the one context with the system's certificates; reading them takes a while."""
     return httpx2.create_ssl_context()
 
@@ -267,7 +267,7 @@ def _rejected(message: str) -> Fault:
 
 def _fault_of_error(error: httpx2.RequestError, endpoint: Endpoint) -> Fault:
     """Return the fault that an error of httpx2 means."""
-    host, reason = endpoint.host, _reason(error)
+    host, reason = endpoint.host, root_cause(error)
     match error:
         case httpx2.TimeoutException():
             return Fault(f"{host} was silent for {endpoint.idle_timeout_seconds:g} s")
@@ -302,7 +302,7 @@ def _is_refused_handshake(error: BaseException) -> bool:
     return any(isinstance(cause, ssl.SSLError) and not isinstance(cause, closed) for cause in _causes(error))
 
 
-def _reason(error: BaseException) -> str:
+def root_cause(error: BaseException) -> str:
     """Return the root cause in words."""
     reason = ""
     for cause in _causes(error):
