@@ -6,7 +6,6 @@ as an *intent*, which is the moment from which on it counts: whoever reads sees 
 and whoever writes next after a crash carries it out. Everything here blocks.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ import msgspec
 from odek.errors import StoreError
 from odek.memory.journal import Journal, Record, digest
 from odek.memory.modes import tighten
-from odek.memory.places import INDEX, INTENT, LOCK, is_episode_id, locate, read_bounded, real_directory
+from odek.memory.places import INDEX, INTENT, LOCK, is_episode_id, locate, look, read_bounded, real_directory
 from odek.storage.files import (
     abandoned_temporaries,
     describe,
@@ -157,7 +156,7 @@ class Committer:
     def _interrupted(self) -> list[str]:
         """Carry out an intent that is there; the lock is held."""
         path = real_directory(self.directory) / INTENT
-        if not os.path.lexists(path):
+        if look(path) is None:
             return []
         intent = read_intent(self.directory)
         if intent is None:

@@ -10,7 +10,8 @@ from odek.memory.commit import FILE_LIMIT_BYTES, Intent, read_intent
 from odek.memory.episode import SUMMARY_LIMIT_BYTES, Episode, Index, parse_index
 from odek.memory.fact_file import canonical
 from odek.memory.journal import digest
-from odek.memory.places import INDEX, INTENT, body_name, is_episode_id, read_bounded, real_directory
+from odek.memory.places import INDEX, INTENT, body_name, is_episode_id, look, read_bounded, real_directory
+from odek.storage.files import describe
 from odek.text import clip_bytes
 
 __all__ = ["EpisodeReader", "EpisodeText", "decode_body", "rejection"]
@@ -118,13 +119,23 @@ class EpisodeReader:
         data = intent.data_of(name) if intent is not None else None
         return data if data is not None else read_bounded(self._directory, name, limit_bytes=_BODY_READ_BYTES)
 
-    def text_or_none(self, session_id: str) -> str | None:
-        """Return the text of an episode, None when there is none that can be read."""
+    def stored_text(self, session_id: str) -> str:
+        """Return the text that is in the file of an episode, whatever the index says.
+
+        Raises:
+            StoreError: there is none that can be read.
+        """
+        name = body_name(session_id)
         try:
-            return decode_body(
-                read_bounded(self._directory, body_name(session_id), limit_bytes=_BODY_READ_BYTES)
-            )
-        except (FileNotFoundError, StoreError):
+            return decode_body(read_bounded(self._directory, name, limit_bytes=_BODY_READ_BYTES))
+        except FileNotFoundError:
+            raise StoreError(f"memory: the text of episode {session_id} is gone") from None
+
+    def text_or_none(self, session_id: str) -> str | None:
+        """Return the same, None when there is none that can be read."""
+        try:
+            return self.stored_text(session_id)
+        except StoreError:
             return None
 
     def _intent(self) -> Intent | None:
@@ -132,7 +143,7 @@ class EpisodeReader:
 
     def exists(self, name: str) -> bool:
         """Tell whether there is a file, or anything, of this name."""
-        return os.path.lexists(real_directory(self._directory) / name)
+        return look(real_directory(self._directory) / name) is not None
 
     def text_ids(self) -> set[str]:
         """Return the ids of all texts; what editors leave beside them is none."""
@@ -140,6 +151,8 @@ class EpisodeReader:
             names = os.listdir(real_directory(self._directory))  # noqa: PTH208 - many names
         except FileNotFoundError:
             return set()
+        except OSError as error:
+            raise StoreError(f"cannot read {self._directory}: {describe(error)}") from error
         ids = (name.removesuffix(".md") for name in names if name.endswith(".md"))
         return {session_id for session_id in ids if is_episode_id(session_id)}
 

@@ -4,7 +4,7 @@ Blocking; callers that must not wait use ``service``. Readers take no lock and s
 change as a whole: an interrupted one counts as made from the moment it was decided.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -85,6 +85,10 @@ class EpisodeStore(EpisodeReader):
         self._notify = notify or _ignore
         self._committer = Committer(directory, poll=poll, notify=notify)
 
+    def recover(self) -> list[str]:
+        """Finish what a crash interrupted, in the whole memory; say what was done, a line each."""
+        return self._committer.recover()
+
     def write(
         self,
         session_id: str,
@@ -106,7 +110,7 @@ class EpisodeStore(EpisodeReader):
         """
         name, body = body_name(session_id), self._check(text)
         with self._committer.change() as transaction:
-            entries, old_texts = self._load(transaction)
+            entries = self._load(transaction)
             old = entries.get(session_id)
             episode = Episode(
                 session_id=session_id,
@@ -121,31 +125,30 @@ class EpisodeStore(EpisodeReader):
                 return Stored("unchanged", old.episode)
             if old is not None and old.episode.provenance.rank > provenance.rank:
                 return Stored("dropped", episode)
-            twin = entries.get(similar.session_id) if similar is not None else None
-            if (
-                similar is None
-                or twin is None
-                or twin is old
-                or twin.episode.content_hash != similar.content_hash
-            ):
-                twin = similar = None
-            elif twin.episode.provenance.rank > provenance.rank:
+            if similar is not None and not _is_twin(entries.get(similar.session_id), similar, session_id):
+                similar = None
+            if similar is not None and entries[similar.session_id].episode.provenance.rank > provenance.rank:
                 return Stored("dropped", episode, similarity=similar.similarity)
+            before = self.stored_text(session_id) if old is not None else ""
             entries.pop(session_id, None)
             entries[session_id] = Entry.of(episode, old)
-            self._note(transaction, "store", origin, old, episode, old_texts(session_id) if old else "", body)
+            self._note(transaction, "store", origin, old, episode, before, body)
             transaction.put(name, body.encode())
-            gone = {twin.episode.session_id: "dedup"} if twin is not None else {}
-            remaining = [e.episode for e in entries.values() if e.episode.session_id not in gone]
-            eviction = plan_eviction(remaining, self._limits, datetime.now(UTC), keep=session_id)
-            gone |= dict.fromkeys(eviction.session_ids, "evict")
-            for gone_id, action in gone.items():
-                self._drop(transaction, entries, gone_id, action, origin, old_texts(gone_id))
+            twins = (similar.session_id,) if similar is not None else ()
+            replaced = self._make_room(transaction, entries, twins, "dedup", origin)
+            eviction = plan_eviction(
+                [entry.episode for entry in entries.values()],
+                self._limits,
+                datetime.now(UTC),
+                keep=session_id,
+            )
+            evicted = self._make_room(transaction, entries, eviction.session_ids, "evict", origin)
             transaction.put(INDEX, encode_index(entries.values()))
         if eviction.notice:
             self._notify(eviction.notice)
-        replaced, similarity = (similar.session_id, similar.similarity) if similar is not None else ("", None)
-        return Stored("stored", episode, replaced, similarity, eviction.session_ids)
+        if similar is None or not replaced:
+            return Stored("stored", episode, evicted=evicted)
+        return Stored("stored", episode, replaced[0], similar.similarity, evicted)
 
     def promote(
         self, session_id: str, *, expected_text: str | None = None, origin: Origin | None = None
@@ -157,7 +160,7 @@ class EpisodeStore(EpisodeReader):
             TargetChangedError: its text is not ``expected_text``, which the person saw.
         """
         with self._committer.change() as transaction:
-            entries, _ = self._load(transaction)
+            entries = self._load(transaction)
             found = self._there(entries, session_id)
             text = decode_body(self.read_body(body_name(session_id)))
             if expected_text is not None and text != expected_text:
@@ -179,9 +182,9 @@ class EpisodeStore(EpisodeReader):
     def reject(self, session_id: str, *, origin: Origin | None = None) -> Episode:
         """Remove an episode and its text."""
         with self._committer.change() as transaction:
-            entries, old_texts = self._load(transaction)
+            entries = self._load(transaction)
             episode = self._there(entries, session_id).episode
-            self._drop(transaction, entries, session_id, "reject", origin, old_texts(session_id))
+            self._drop(transaction, entries, session_id, "reject", origin, self.stored_text(session_id))
             transaction.put(INDEX, encode_index(entries.values()))
             return episode
 
@@ -196,9 +199,9 @@ class EpisodeStore(EpisodeReader):
         if before is not None and digest(record.before) != record.hash_before:
             raise MemoryRefusedError(f"memory: the text of {session_id} held a credential and is not kept")
         with self._committer.change() as transaction:
-            entries, old_texts = self._load(transaction)
+            entries = self._load(transaction)
             found = entries.get(session_id)
-            text = old_texts(session_id) if found else ""
+            text = self.stored_text(session_id) if found else ""
             state = (found.episode if found else None, digest(text) if text else "")
             if state != (record.episode_after, record.hash_after):
                 raise TargetChangedError(f"memory: episode {session_id} changed since; nothing was done")
@@ -215,7 +218,7 @@ class EpisodeStore(EpisodeReader):
         """Make index and texts agree, and say what was done, a line each."""
         said: list[str] = []
         with self._committer.change() as transaction:
-            entries, _ = self._load(transaction, said.append)
+            entries = self._load(transaction, said.append)
             for session_id, entry in entries.items():
                 text = self.text_or_none(session_id)
                 if text is not None and digest(text) != entry.episode.content_hash:
@@ -229,8 +232,8 @@ class EpisodeStore(EpisodeReader):
 
     def _load(
         self, transaction: Transaction, notify: Callable[[str], None] | None = None
-    ) -> tuple[dict[str, Entry], Callable[[str], str]]:
-        """Return the entries to change and a reader of texts, mended as far as that goes.
+    ) -> dict[str, Entry]:
+        """Return the entries to change, mended as far as that goes.
 
         A text without an entry comes back as untrusted, an entry without a text goes, and
         an index that was damaged is kept beside the new one.
@@ -257,7 +260,7 @@ class EpisodeStore(EpisodeReader):
             if episode is not None:
                 entries[session_id] = Entry.of(episode)
                 say(f"memory: episode {session_id} was not listed; it is now, as untrusted")
-        return entries, lambda session_id: self.text_or_none(session_id) or ""
+        return entries
 
     def _adopted(self, session_id: str) -> Episode | None:
         text = self.text_or_none(session_id)
@@ -272,6 +275,26 @@ class EpisodeStore(EpisodeReader):
             content_hash=digest(text),
         )
 
+    def _make_room(
+        self,
+        transaction: Transaction,
+        entries: dict[str, Entry],
+        session_ids: Iterable[str],
+        action: str,
+        origin: Origin | None,
+    ) -> tuple[str, ...]:
+        """Drop episodes and return which; what cannot be read is not removed either."""
+        gone: list[str] = []
+        for session_id in session_ids:
+            try:
+                text = self.stored_text(session_id)
+            except StoreError as error:
+                self._notify(f"memory: episode {session_id} stays: {error}")
+                continue
+            self._drop(transaction, entries, session_id, action, origin, text)
+            gone.append(session_id)
+        return tuple(gone)
+
     def _drop(
         self,
         transaction: Transaction,
@@ -285,8 +308,7 @@ class EpisodeStore(EpisodeReader):
     ) -> None:
         old = entries.pop(session_id)
         self._note(transaction, action, origin, old, None, text, "", undoes)
-        if text:  # what cannot be read is not removed either
-            transaction.delete(body_name(session_id))
+        transaction.delete(body_name(session_id))
 
     def _note(
         self,
@@ -324,6 +346,15 @@ class EpisodeStore(EpisodeReader):
         if reason := rejection(body):
             raise MemoryRefusedError(f"memory: the summary is not stored: {reason}")
         return body
+
+
+def _is_twin(entry: Entry | None, similar: Similar, session_id: str) -> bool:
+    """Tell whether the near-duplicate is another episode, and still the one that was compared."""
+    return (
+        entry is not None
+        and similar.session_id != session_id
+        and entry.episode.content_hash == similar.content_hash
+    )
 
 
 def _says_the_same(old: Episode, new: Episode) -> bool:

@@ -19,6 +19,7 @@ __all__ = [
     "body_name",
     "is_episode_id",
     "locate",
+    "look",
     "read_bounded",
     "real_directory",
 ]
@@ -62,7 +63,8 @@ def real_directory(directory: Path) -> Path:
     Raises:
         StoreError: it is a link out of the home directory, which is its parent.
     """
-    if not directory.is_symlink():
+    status = look(directory)
+    if status is None or not stat.S_ISLNK(status.st_mode):
         return directory
     return _inside(directory, directory.parent)
 
@@ -75,14 +77,9 @@ def locate(directory: Path, name: str) -> Path:
             home directory, or it has a second name.
     """
     path = real_directory(directory) / name
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
+    status = look(path)
+    if status is None:
         return path
-    except OSError as error:
-        from odek.storage.files import describe
-
-        raise StoreError(f"cannot read {path}: {describe(error)}") from error
     if stat.S_ISLNK(status.st_mode):
         found = _inside(path, directory.parent)
         if found.suffix != path.suffix:
@@ -106,6 +103,22 @@ def read_bounded(directory: Path, name: str, *, limit_bytes: int) -> bytes:
     from odek.storage.files import read_file
 
     return read_file(locate(directory, name), limit_bytes=limit_bytes)
+
+
+def look(path: Path) -> os.stat_result | None:
+    """Return what is at ``path``, a link itself and not what it leads to; None for nothing.
+
+    Raises:
+        StoreError: that cannot be told.
+    """
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        from odek.storage.files import describe
+
+        raise StoreError(f"cannot read {path}: {describe(error)}") from error
 
 
 def _inside(link: Path, root: Path) -> Path:
