@@ -174,11 +174,12 @@ class Committer:
 
     def _apply(self, transaction: Transaction) -> None:
         planned = transaction.planned
+        if len(planned) == 1 and (data := planned[0][1]) is not None:
+            replace_file(locate(self.directory, planned[0][0]), data)
+            return
         changes = tuple(FileChange(name, self._hash(name), data) for name, data in planned)
         changes = tuple(change for change in changes if change.before != change.after)
-        if len(changes) == 1 and changes[0].data is not None:
-            replace_file(locate(self.directory, changes[0].name), changes[0].data)
-        elif changes:
+        if changes:
             self._apply_several(Intent(changes, tuple(transaction.records)))
 
     def _apply_several(self, intent: Intent) -> None:

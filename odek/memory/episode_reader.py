@@ -1,6 +1,7 @@
 """Reading episodes: without a lock, and never half of a change."""
 
 import os
+import stat
 from pathlib import Path
 
 import msgspec
@@ -130,6 +131,16 @@ class EpisodeReader:
             return decode_body(read_bounded(self._directory, name, limit_bytes=_BODY_READ_BYTES))
         except FileNotFoundError:
             raise StoreError(f"memory: the text of episode {session_id} is gone") from None
+
+    def is_plain(self, session_id: str) -> bool:
+        """Tell whether the text is in a regular file of its own, of a size that a text may have."""
+        status = look(real_directory(self._directory) / body_name(session_id))
+        return (
+            status is not None
+            and stat.S_ISREG(status.st_mode)
+            and status.st_nlink == 1
+            and status.st_size <= _BODY_READ_BYTES
+        )
 
     def text_or_none(self, session_id: str) -> str | None:
         """Return the same, None when there is none that can be read."""

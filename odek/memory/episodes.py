@@ -283,15 +283,13 @@ class EpisodeStore(EpisodeReader):
         action: str,
         origin: Origin | None,
     ) -> tuple[str, ...]:
-        """Drop episodes and return which; what cannot be read is not removed either."""
+        """Drop episodes and return which; what is no file of ours is not removed."""
         gone: list[str] = []
         for session_id in session_ids:
-            try:
-                text = self.stored_text(session_id)
-            except StoreError as error:
-                self._notify(f"memory: episode {session_id} stays: {error}")
+            if not self.is_plain(session_id):
+                self._notify(f"memory: episode {session_id} stays: {session_id}.md is no plain file")
                 continue
-            self._drop(transaction, entries, session_id, action, origin, text)
+            self._drop(transaction, entries, session_id, action, origin, self.stored_text(session_id))
             gone.append(session_id)
         return tuple(gone)
 

@@ -6,6 +6,7 @@ the entry that is changed is written anew.
 """
 
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -92,6 +93,7 @@ class FactFile(msgspec.Struct, frozen=True):
         return escaped.encode().replace(b"\n", self.newline)
 
 
+@lru_cache(maxsize=4096)  # a change looks at each entry several times, and the next one at most of them again
 def _text(segment: bytes) -> str:
     text = canonical(segment.decode("utf-8", "replace"))
     return re.sub(r"^\\(\\*§)$", r"\1", text, flags=re.MULTILINE)

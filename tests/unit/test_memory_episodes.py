@@ -436,6 +436,21 @@ def test_something_else_in_the_place_of_a_file_is_refused(
     assert path.lstat() == before
 
 
+def test_a_foreign_thing_does_not_keep_others_from_being_stored(directory: Path) -> None:
+    """The oldest episode's text is a pipe: it stays, it is named, and the new episode is stored."""
+    said: list[str] = []
+    store = EpisodeStore(directory, EpisodeLimits(max_episodes=1), notify=said.append)
+    put(store, "20260101-a")
+    (directory / "20260101-a.md").unlink()
+    os.mkfifo(directory / "20260101-a.md")
+
+    done = store.write("20260102-b", "The person went on.", turns=3, provenance=TRUSTED)
+
+    assert done.evicted == ()
+    assert sorted(ids(store)) == ["20260101-a", "20260102-b"]
+    assert said == ["memory: episode 20260101-a stays: 20260101-a.md is no plain file"]
+
+
 def test_links_inside_the_home_are_followed(store: EpisodeStore, directory: Path) -> None:
     """A file or directory that a person moved elsewhere in the home is written where it is."""
     real = directory.parent / "notes"
