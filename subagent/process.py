@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 from uuid import uuid4
 
 import msgspec
@@ -19,7 +20,7 @@ import trio
 from subagent import warden
 from subagent.errors import ChildLostError, ChildStartError
 
-__all__ = ["Descendant", "ProcessTree", "open_process_tree"]
+__all__ = ["Descendant", "ProcessTree", "TreeGuard", "TreeUsage", "open_process_tree"]
 
 GRACE_SECONDS = 0.5
 """Between SIGTERM and SIGKILL: enough to remove temporary files, short enough to wait for."""
@@ -47,17 +48,48 @@ class Descendant(msgspec.Struct, frozen=True):
     name: str
 
 
+class TreeUsage(msgspec.Struct, frozen=True):
+    """What a whole tree has used; the peak is that of its largest process."""
+
+    cpu_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+
+
+class TreeGuard(Protocol):
+    """The warden's process as its owner sees it; ``trio.Process`` is one.
+
+    The streams are the command's. ``returncode`` is 0 for a warden that left nothing
+    of its tree, None while it works.
+    """
+
+    @property
+    def pid(self) -> int: ...  # noqa: D102 - as the class says
+    @property
+    def returncode(self) -> int | None: ...  # noqa: D102
+    @property
+    def stdin(self) -> trio.abc.SendStream | None: ...  # noqa: D102
+    @property
+    def stdout(self) -> trio.abc.ReceiveStream | None: ...  # noqa: D102
+    @property
+    def stderr(self) -> trio.abc.ReceiveStream | None: ...  # noqa: D102
+
+    async def wait(self) -> int: ...  # noqa: D102
+    def kill(self) -> None: ...  # noqa: D102
+
+
 class ProcessTree:
     """A running command and all that it starts. Built by ``open_process_tree``.
 
     ``pid`` is the command's. ``stdin``, ``stdout`` and ``stderr`` are there if they were
     asked for as pipes. A pipe of output ends when nothing of the tree has it open any
-    more, which may be long after the command's end.
+    more, which may be long after the command's end. ``guard_pid`` is the root of the whole
+    tree, for looking at it in ``/proc``. ``usage`` is known once ``end`` has returned,
+    unless the warden was killed.
     """
 
     def __init__(
         self,
-        guard: trio.Process,
+        guard: TreeGuard,
         control: trio.lowlevel.FdStream,
         status: trio.lowlevel.FdStream,
         grace_seconds: float,
@@ -73,6 +105,7 @@ class ProcessTree:
         self._mark = f"{TREE_VARIABLE}={uuid4().hex}"
         self._exit_status: int | None = None
         self._exit_lock = trio.Lock()
+        self.usage: TreeUsage | None = None
         self.detached = False
 
     async def wait_exited(self) -> int:
@@ -84,14 +117,28 @@ class ProcessTree:
             ChildLostError: the warden was killed.
         """
         async with self._exit_lock:
-            if self._exit_status is None:
-                message = await self._status.receive()
-                if message is None:
+            while self._exit_status is None:
+                if not await self._read_status():
                     raise ChildLostError(
                         f"the warden of process {self.pid} was killed, so its exit status is unknown"
                     )
-                self._exit_status = int(message[1])
             return self._exit_status
+
+    async def _read_status(self) -> bool:
+        """Take in one message; returns False when the warden has no more to say."""
+        match await self._status.receive():
+            case ["exited", code]:
+                self._exit_status = int(code)
+            case ["used", cpu_seconds, peak_bytes]:
+                self.usage = TreeUsage(float(cpu_seconds), int(peak_bytes))
+            case _:
+                return False
+        return True
+
+    @property
+    def guard_pid(self) -> int:
+        """The warden's pid; everything of the tree descends from it."""
+        return self._guard.pid
 
     async def wait_gone(self) -> None:
         """Return once nothing of the tree is left."""
@@ -130,6 +177,10 @@ class ProcessTree:
                 self._guard.kill()
                 await self._guard.wait()  # SIGKILL cannot be refused
                 await self._end_strays()
+            with trio.move_on_after(KILL_SECONDS):
+                async with self._exit_lock:
+                    while await self._read_status():
+                        pass
             self._status.close()
             for stream in (self.stdin, self.stdout, self.stderr):
                 if stream is not None:
@@ -188,7 +239,10 @@ class _StatusReader:
     async def receive(self) -> list[str] | None:
         """Return the next message, or None when the warden is gone. Cancelling it loses nothing."""
         while b"\n" not in self._buffer:
-            chunk = await self._stream.receive_some()
+            try:
+                chunk = await self._stream.receive_some()
+            except trio.ClosedResourceError:  # the tree has been ended before
+                return None
             if not chunk:
                 return None
             self._buffer += chunk

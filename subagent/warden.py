@@ -15,7 +15,8 @@ start is a cost of every command.
 
 Control pipe, owner to warden: eight bytes of length, then one request. Status pipe,
 warden to owner, a line each: ``forked PID``; ``started`` or ``failed run|enter ERRNO``;
-``exited CODE``, with the code negative for a signal.
+``exited CODE``, with the code negative for a signal; last of all, when nothing of the tree
+is left, ``used CPU_SECONDS PEAK_BYTES``.
 """
 
 import os
@@ -23,8 +24,9 @@ import select
 import signal
 import sys
 import time
+from _collections_abc import Callable  # what `os` has loaded already; `collections.abc` costs a start
 
-__all__ = ["Request", "descendants", "encode_request", "parse_request"]
+__all__ = ["Guard", "Request", "descendants", "encode_request", "parse_request", "prctl", "read_request"]
 
 SIGNAL_ROUND_SECONDS = 0.05
 """Between two looks for new members of a tree that is ending; a round costs a few ms of /proc."""
@@ -33,7 +35,8 @@ GIVE_UP_SECONDS = 5.0
 """After the first SIGKILL. Only what we may not signal or what hangs in the kernel lives that long."""
 
 _LENGTH_BYTES = 8
-_PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36  # <linux/prctl.h>
+_MAXRSS_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
+PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 1, 15, 36  # <linux/prctl.h>
 
 
 class Request:
@@ -128,13 +131,26 @@ def descendants(root: int) -> list[tuple[int, int, str, str]]:
 
 
 class Guard:
-    """The warden at work: starts the command, reaps, reports, and ends the tree."""
+    """The warden at work: starts the command, reaps, reports, and ends the tree.
 
-    def __init__(self, control: int, status: int, request: Request) -> None:
+    ``become`` turns a fresh fork into the command. It is given the request, the warden's
+    pid and a descriptor on which it says why it could not, or which it closes.
+    """
+
+    def __init__(
+        self,
+        control: int,
+        status: int,
+        request: Request,
+        become: Callable[[Request, int, int], None] | None = None,
+    ) -> None:
         self._control = control
         self._status = status
         self._request = request
-        self._adopts_orphans = _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        self._become = become or _become_command
+        self._cpu_seconds = 0.0
+        self._peak_bytes = 0
+        self._adopts_orphans = prctl(PR_SET_CHILD_SUBREAPER, 1)
         self._command = 0
         self._kill_at: float | None = None  # set once the tree is to end
         self._warned: set[int] = set()  # who has had its SIGTERM
@@ -160,6 +176,7 @@ class Guard:
             self._signal_tree(self._kill_at)
             poller.poll(SIGNAL_ROUND_SECONDS * 1000)
             _drain(wake)
+        self._report(b"used %.3f %d" % (self._cpu_seconds, self._peak_bytes))
         return 0
 
     def _start(self) -> bool:
@@ -172,7 +189,7 @@ class Guard:
                 # By the child, before it can do any harm: even if the command kills its
                 # warden at once, the owner knows whom to end.
                 self._report(b"forked %d" % os.getpid())
-                _become_command(self._request, guard, failure_of_child)
+                self._become(self._request, guard, failure_of_child)
             finally:
                 os._exit(127)
         os.close(failure_of_child)
@@ -189,12 +206,14 @@ class Guard:
         """Collect what has ended, report the command's end; returns whether anything is left."""
         while True:
             try:
-                pid, wait_status = os.waitpid(-1, os.WNOHANG)
+                pid, wait_status, used = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 # A subreaper without children has no descendants. Others may have lost some.
                 return not self._adopts_orphans and _send_to_group(self._command, 0)
             if pid == 0:
                 return True
+            self._cpu_seconds += used.ru_utime + used.ru_stime  # with those whom it had reaped itself
+            self._peak_bytes = max(self._peak_bytes, used.ru_maxrss * _MAXRSS_UNIT_BYTES)
             if pid == self._command:
                 self._report(b"exited %d" % os.waitstatus_to_exitcode(wait_status))
 
@@ -231,7 +250,7 @@ def _become_command(request: Request, guard: int, failure: int) -> None:
     os.setsid()
     # A warden that is killed takes the command along. Safe here, unlike in a program with
     # threads: the signal comes when the forking *thread* ends, and the warden has only one.
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != guard:
         return
     stage = b"enter"
@@ -290,7 +309,7 @@ def _send_to_group(group: int, number: int) -> bool:
     return True
 
 
-def _prctl(option: int, value: int | bytes) -> bool:
+def prctl(option: int, value: int | bytes) -> bool:
     """Set an attribute of this process, where there is such a thing; returns whether it was set."""
     if sys.platform != "linux":
         return False
@@ -303,7 +322,7 @@ def _prctl(option: int, value: int | bytes) -> bool:
     return bool(ctypes.CDLL(None).prctl(option, argument, unused, unused, unused) == 0)
 
 
-def _read_request(control: int) -> Request | None:
+def read_request(control: int) -> Request | None:
     """Return the owner's request, or None when the owner went before it was complete."""
     data = b""
     missing = _LENGTH_BYTES
@@ -323,8 +342,8 @@ def main(control: int, status: int) -> int:
     """Guard one tree; the arguments are the descriptors of the two pipes. Returns the exit code."""
     for descriptor in (control, status):
         os.set_inheritable(descriptor, False)  # noqa: FBT003 - it takes no keyword
-    _prctl(_PR_SET_NAME, b"warden")  # so that `pkill python` of a command spares its warden
-    request = _read_request(control)
+    prctl(PR_SET_NAME, b"warden")  # so that `pkill python` of a command spares its warden
+    request = read_request(control)
     return 0 if request is None else Guard(control, status, request).run()
 
 
