@@ -5,6 +5,7 @@ it, loses history and nothing else. Blocking; the lock of the memory is held for
 """
 
 import os
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -141,7 +142,12 @@ class Journal:
         try:
             descriptor = os.open(path, flags, PRIVATE_FILE)
             try:
-                size = os.fstat(descriptor).st_size
+                status = os.fstat(descriptor)
+                if not stat.S_ISREG(status.st_mode):
+                    raise StoreError(f"cannot write {path}: it is no regular file")
+                if stat.S_IMODE(status.st_mode) != PRIVATE_FILE:  # the umask took bits away
+                    os.fchmod(descriptor, PRIVATE_FILE)
+                size = status.st_size
                 if size and os.pread(descriptor, 1, size - 1) != b"\n":
                     data = b"\n" + data
                 _append_whole(descriptor, data, size)
