@@ -1,0 +1,209 @@
+"""Vectors from any OpenAI-compatible ``/embeddings`` endpoint."""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import msgspec
+import trio
+
+from odek.config.memory_settings import EmbeddingSettings
+from odek.embedding.embedder import Vector
+from odek.embedding.vector_cache import VectorCache
+from odek.errors import EmbeddingError, StoreError
+from odek.text import clip_bytes
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["HttpEmbedder"]
+
+BACKOFF_SECONDS = 30.0
+"""After a failure nothing is sent for so long: a turn must not wait for a dead server each time."""
+
+# Of one request: servers on small machines take some dozens of texts, and refuse much more.
+_BATCH_TEXTS = 64
+_BATCH_BYTES = 256 * 1024
+# Of one text; summaries and facts have 2,048. Models read some 8,000 tokens at most.
+_TEXT_BYTES = 16 * 1024
+# 64 vectors of 65,536 numbers would take more; no model has such.
+_RESPONSE_BYTES = 32 * 1024 * 1024
+# Vectors kept in memory: the query of a turn is embedded by several paths.
+_KEPT = 1024
+
+
+class _Item(msgspec.Struct):
+    embedding: list[float]
+    index: int | None = None
+
+
+class _Response(msgspec.Struct):
+    data: list[_Item]
+
+
+class HttpEmbedder:
+    """Implements ``Embedder`` at an endpoint; ``settings`` name its address and model.
+
+    Vectors are kept in memory and below ``cache_directory``. A batch takes at most
+    ``settings.timeout_seconds``; calls do not wait for one another.
+    """
+
+    def __init__(self, settings: EmbeddingSettings, cache_directory: Path) -> None:
+        self._settings = settings
+        self._url = settings.base_url.rstrip("/") + "/embeddings"
+        self._host = urlsplit(self._url).hostname or "the endpoint"
+        self._cache = VectorCache(cache_directory, self.fingerprint)
+        self._kept: dict[str, Vector] = {}
+        self._closed_until = -math.inf
+        self._last_failure = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the space: the model and the size, and which server means them."""
+        import hashlib
+
+        server = hashlib.blake2b(self._url.encode(), digest_size=4).hexdigest()
+        return f"http/v1/{self._settings.model}/{self._settings.dims or 'any'}/{server}"
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Return one vector for each text; see ``Embedder.embed``."""
+        wanted = [clip_bytes(text, _TEXT_BYTES) for text in texts]
+        found = {text: self._kept[text] for text in wanted if text in self._kept}
+        if missing := [text for text in dict.fromkeys(wanted) if text not in found]:
+            loaded = await trio.to_thread.run_sync(self._cache.load, missing, abandon_on_cancel=True)
+            found |= {
+                text: vector
+                for text, vector in zip(missing, loaded, strict=True)
+                if vector is not None and self._fits(vector)
+            }
+            found |= await self._fetch([text for text in missing if text not in found])
+            if len({len(vector) for vector in found.values()}) > 1:  # the server has another model by now
+                found = await self._fetch(list(dict.fromkeys(wanted)))
+            self._keep(found)
+        return [found[text] for text in wanted]
+
+    def _fits(self, vector: Vector) -> bool:
+        return self._settings.dims in (0, len(vector))
+
+    def _keep(self, found: dict[str, Vector]) -> None:
+        if len(self._kept) + len(found) > _KEPT:
+            self._kept.clear()
+        self._kept |= found
+
+    async def _fetch(self, texts: list[str]) -> dict[str, Vector]:
+        """Ask for vectors, batch by batch, and keep on disk what came."""
+        found: dict[str, Vector] = {}
+        for batch in _batches(texts):
+            rest = self._closed_until - trio.current_time()
+            if rest > 0:
+                raise EmbeddingError(f"{self._last_failure}; tried again in {rest:.0f} s")
+            try:
+                vectors = await self._ask(batch)
+            except EmbeddingError as error:
+                self._closed_until = trio.current_time() + BACKOFF_SECONDS
+                self._last_failure = str(error)
+                raise
+            with suppress(StoreError):  # a cache: without it texts are sent again, which is all
+                await trio.to_thread.run_sync(self._cache.store, batch, vectors)
+            found |= zip(batch, vectors, strict=True)
+        return found
+
+    async def _ask(self, batch: list[str]) -> list[Vector]:
+        body = msgspec.json.encode({"model": self._settings.model, "input": batch})
+        with trio.move_on_after(self._settings.timeout_seconds), self._translated():
+            answer = await self._post(body)
+            return self._vectors(answer, len(batch))
+        raise EmbeddingError(f"{self._host} made no vectors within {self._settings.timeout_seconds:g} s")
+
+    async def _post(self, body: bytes) -> bytes:
+        import ssl
+
+        import httpx2
+
+        from odek.llm.transport import trusting_context
+
+        if self._url.startswith("https:"):
+            context = await trio.to_thread.run_sync(trusting_context, abandon_on_cancel=True)
+        else:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, and costs no time
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        if self._settings.api_key:
+            headers["Authorization"] = f"Bearer {self._settings.api_key}"
+        # A client for each request: half a millisecond, and nothing to close later. No redirect is followed:
+        # texts and key go where the settings say.
+        async with httpx2.AsyncClient(verify=context, headers=headers, timeout=None) as http:
+            received = bytearray()
+            too_long = trio.CancelScope()  # leaving the iteration early would strand its generators
+            with too_long:
+                async with http.stream("POST", self._url, content=body) as response:
+                    async for piece in response.aiter_bytes():
+                        received += piece
+                        if len(received) > _RESPONSE_BYTES:
+                            too_long.cancel()
+            if too_long.cancelled_caught:
+                raise EmbeddingError(f"{self._host} sent more than {_RESPONSE_BYTES:,} bytes")
+            if not response.is_success:
+                raise EmbeddingError(self._refusal(response, bytes(received)))
+        return bytes(received)
+
+    def _refusal(self, response: "httpx2.Response", body: bytes) -> str:
+        from odek.llm.faults import fault_of_status, without_secret
+
+        told = without_secret(body, self._settings.api_key)
+        return fault_of_status(
+            response.status_code, response.headers, told, host=self._host, now=time.time()
+        ).message
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn what the HTTP library and the system raise into an EmbeddingError."""
+        import httpx2
+
+        from odek.llm.transport import root_cause
+
+        try:
+            yield
+        except (httpx2.RequestError, httpx2.InvalidURL, OSError, ValueError, ImportError) as error:
+            raise EmbeddingError(f"cannot get vectors from {self._host}: {root_cause(error)}") from error
+
+    def _vectors(self, answer: bytes, count: int) -> list[Vector]:
+        import numpy as np
+
+        try:
+            items = msgspec.json.decode(answer, type=_Response).data
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise EmbeddingError(f"{self._host} answered something that is no list of vectors") from error
+        places = [position if item.index is None else item.index for position, item in enumerate(items)]
+        if sorted(places) != list(range(count)):
+            raise EmbeddingError(f"{self._host} answered {len(items)} vectors for {count} texts")
+        sizes = {len(item.embedding) for item in items}
+        if len(sizes) != 1 or 0 in sizes or self._settings.dims not in (0, *sizes):
+            shown, expected = " and ".join(map(str, sorted(sizes))), self._settings.dims or "one size"
+            raise EmbeddingError(f"{self._host} answered vectors of {shown} numbers, expected {expected}")
+        rows = np.empty((count, sizes.pop()), np.float64)
+        for place, item in zip(places, items, strict=True):
+            rows[place] = item.embedding
+        with np.errstate(over="ignore"):  # the next line says it
+            lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        if not np.isfinite(lengths).all():
+            raise EmbeddingError(f"{self._host} answered numbers beyond all bounds")
+        return list((rows / np.where(lengths > 0, lengths, 1)).astype(np.float32))
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the texts in batches that one request may hold."""
+    batch: list[str] = []
+    size_bytes = 0
+    for text in texts:
+        length = len(text.encode("utf-8", "replace"))
+        if batch and (len(batch) == _BATCH_TEXTS or size_bytes + length > _BATCH_BYTES):
+            yield batch
+            batch, size_bytes = [], 0
+        batch.append(text)
+        size_bytes += length
+    if batch:
+        yield batch
