@@ -11,7 +11,6 @@ import msgspec
 
 from odek.memory.facts import FIELD_LIMIT_BYTES, Fact
 from odek.memory.substance import claims, differs_in_substance, is_part_of
-from odek.trust.scan import scan
 
 __all__ = ["Bands", "Decision", "Match", "accepts_judged", "decide", "differs_in_substance", "merged_text"]
 
@@ -102,4 +101,6 @@ _JOINING_WORDS = 2
 
 def _may_stand(text: str) -> bool:
     """Tell whether ``text`` is short enough and passes the scan as any new fact does."""
+    from odek.trust.scan import scan
+
     return len(text.encode()) <= FIELD_LIMIT_BYTES and scan(text) is None
