@@ -53,7 +53,7 @@ def _list(store: "EpisodeStore", arguments: argparse.Namespace) -> None:
 
     for problem in store.index().problems:
         say(f"{problem}; see `odek memory check`")
-    episodes = store.read_index()
+    episodes = store.listing()
     shown = [
         episode
         for place, episode in enumerate(episodes)

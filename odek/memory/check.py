@@ -128,9 +128,8 @@ class _Look:
         except StoreError as error:
             yield Finding(name, str(error))
             return
-        if digest(found.text) != content_hash:
-            how = "was edited since it was stored" if content_hash else "has no hash in the index"
-            yield Finding(name, how, mendable=True)
+        if content_hash and digest(found.text) != content_hash:
+            yield Finding(name, "was edited since it was stored", mendable=True)
         if found.rejection and found.episode.provenance.is_recallable:
             yield Finding(name, f"is withheld from the model: {found.rejection}")
 

@@ -62,6 +62,10 @@ class Intent(msgspec.Struct, frozen=True):
         """Return what the file ``name`` will hold, None if it is not written."""
         return next((change.data for change in self.changes if change.name == name), None)
 
+    def removes(self, name: str) -> bool:
+        """Tell whether the file ``name`` goes."""
+        return any(change.name == name and change.data is None for change in self.changes)
+
 
 class Transaction:
     """What a change will do; nothing of it is on disk before the block ends well."""

@@ -2,16 +2,34 @@
 
 import os
 import stat
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from odek.errors import StoreError
 from odek.memory.commit import FILE_LIMIT_BYTES, Intent, read_intent
-from odek.memory.episode import SUMMARY_LIMIT_BYTES, Episode, Index, parse_index
+from odek.memory.episode import (
+    SUMMARY_LIMIT_BYTES,
+    UNKNOWN_PROVENANCE,
+    Episode,
+    Index,
+    Provenance,
+    parse_index,
+    preview,
+)
 from odek.memory.fact_file import canonical
 from odek.memory.journal import digest
-from odek.memory.places import INDEX, INTENT, body_name, is_episode_id, look, read_bounded, real_directory
+from odek.memory.places import (
+    INDEX,
+    INTENT,
+    body_name,
+    is_episode_id,
+    locate,
+    look,
+    read_bounded,
+    real_directory,
+)
 from odek.storage.files import describe
 from odek.text import clip_bytes
 
@@ -52,6 +70,12 @@ class EpisodeReader:
             self._cached = (stamp, self.read_afresh())
         return self._cached[1]
 
+    def listing(self) -> tuple[Episode, ...]:
+        """Return all episodes, newest first, and with them the texts that the index does not list."""
+        unlisted = [episode for name in self.orphans() if (episode := self.adopted(name)) is not None]
+        episodes = [*self.read_index(), *unlisted]
+        return tuple(sorted(episodes, key=lambda episode: episode.age_key, reverse=True))
+
     def read_text(self, session_id: str) -> str:
         """Return the whole text of an episode, whether it is trusted or not.
 
@@ -70,7 +94,8 @@ class EpisodeReader:
         while True:
             stamp = self._stamp()
             entry = self.index().find(session_id)
-            if entry is None:
+            episode = entry.episode if entry is not None else self.adopted(session_id)
+            if episode is None:
                 raise StoreError(f"memory: there is no episode {session_id}; see `odek memory list --all`")
             try:
                 data = self.read_body(name)
@@ -79,9 +104,9 @@ class EpisodeReader:
                     raise StoreError(f"memory: the text of episode {session_id} is gone") from None
                 continue
             text = decode_body(data)
-            is_edited = bool(entry.episode.content_hash) and entry.episode.content_hash != digest(text)
+            is_edited = bool(episode.content_hash) and episode.content_hash != digest(text)
             if not is_edited or self._stamp() == stamp:
-                return EpisodeText(entry.episode, text, is_edited, rejection(text))
+                return EpisodeText(episode, text, is_edited, rejection(text))
 
     def find(self, start: str) -> Episode:
         """Return the one episode whose id begins with ``start``.
@@ -89,7 +114,7 @@ class EpisodeReader:
         Raises:
             StoreError: there is none, or there are several.
         """
-        episodes = self.read_index()
+        episodes = self.listing()
         found = [e for e in episodes if e.session_id == start] or [
             e for e in episodes if start and e.session_id.startswith(start)
         ]
@@ -131,6 +156,23 @@ class EpisodeReader:
             return decode_body(read_bounded(self._directory, name, limit_bytes=_BODY_READ_BYTES))
         except FileNotFoundError:
             raise StoreError(f"memory: the text of episode {session_id} is gone") from None
+
+    def adopted(self, session_id: str) -> Episode | None:
+        """Return what is known of a text that the index does not list: it is untrusted."""
+        intent = self._intent()
+        if intent is not None and intent.removes(body_name(session_id)):
+            return None
+        text = self.text_or_none(session_id)
+        if not text:
+            return None
+        written = datetime.fromtimestamp(locate(self._directory, body_name(session_id)).stat().st_mtime, UTC)
+        return Episode(
+            session_id=session_id,
+            created_at=written.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            summary=preview(text),
+            provenance=Provenance(untrusted=True, sources=(UNKNOWN_PROVENANCE,)),
+            content_hash=digest(text),
+        )
 
     def is_plain(self, session_id: str) -> bool:
         """Tell whether the text is in a regular file of its own, of a size that a text may have."""

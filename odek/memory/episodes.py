@@ -15,7 +15,6 @@ from odek.errors import MemoryRefusedError, StoreCorruptError, StoreError, Targe
 from odek.memory.commit import FILE_LIMIT_BYTES, Committer, Transaction
 from odek.memory.episode import (
     SUMMARY_LIMIT_BYTES,
-    UNKNOWN_PROVENANCE,
     Entry,
     Episode,
     Provenance,
@@ -27,7 +26,7 @@ from odek.memory.episode_reader import EpisodeReader, EpisodeText, decode_body, 
 from odek.memory.eviction import EpisodeLimits, plan_eviction
 from odek.memory.fact_file import canonical
 from odek.memory.journal import Origin, Record, digest, make_record
-from odek.memory.places import INDEX, body_name, locate, read_bounded
+from odek.memory.places import INDEX, body_name, read_bounded
 
 __all__ = [
     "SUMMARY_LIMIT_BYTES",
@@ -256,24 +255,11 @@ class EpisodeStore(EpisodeReader):
             del entries[session_id]
             say(f"memory: the text of episode {session_id} is gone; it is no longer listed")
         for session_id in sorted(bodies - entries.keys()):
-            episode = self._adopted(session_id)
+            episode = self.adopted(session_id)
             if episode is not None:
                 entries[session_id] = Entry.of(episode)
                 say(f"memory: episode {session_id} was not listed; it is now, as untrusted")
         return entries
-
-    def _adopted(self, session_id: str) -> Episode | None:
-        text = self.text_or_none(session_id)
-        if not text:
-            return None
-        written = datetime.fromtimestamp(locate(self._directory, body_name(session_id)).stat().st_mtime, UTC)
-        return Episode(
-            session_id=session_id,
-            created_at=written.isoformat(timespec="microseconds").replace("+00:00", "Z"),
-            summary=preview(text),
-            provenance=Provenance(untrusted=True, sources=(UNKNOWN_PROVENANCE,)),
-            content_hash=digest(text),
-        )
 
     def _make_room(
         self,

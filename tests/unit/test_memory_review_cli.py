@@ -61,6 +61,17 @@ def test_review_ends_in_promotion_or_rejection(home: Path, capsys: pytest.Captur
     ]
 
 
+def test_a_lost_index_hides_no_text(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Texts that no index lists are shown, waiting for review, and can be promoted."""
+    (home / "memory" / "index.json").unlink()
+
+    shown = json.loads(out(capsys, "list", "--json"))
+    assert {e["session_id"] for e in shown} == {"20260101-aaa", "20260102-bbb"}
+    assert {tuple(e["provenance"]["sources"]) for e in shown} == {("unknown_provenance",)}
+    out(capsys, "promote", "20260101-aaa")
+    assert sum(e["recallable"] for e in json.loads(out(capsys, "list", "--json"))) == 1
+
+
 def test_an_id_that_is_none_or_several_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The message names what was asked for; nothing is changed."""
     for name in ("2026", "../x", "nothing"):
