@@ -73,26 +73,28 @@ def accepts_judged(merged: str, old: str, new: str) -> bool:
     """Tell whether the text that a model made of two facts may replace the old one.
 
     It may name nothing that neither names, must hold all that the new fact says, and of
-    the old one leave out no more than what the new one puts in its place.
+    the old one leave out no more than what the new one puts in its place; and that only
+    if both are mostly about the same.
     """
     one, other, both = claims(old), claims(new), claims(merged)
+    words = (set(one.content), set(other.content), set(both.content))
     if not both.content or not _may_stand(merged):
         return False
-    invented = both.exact - one.exact - other.exact
-    unsaid = (other.exact - both.exact) | (set(other.content) - set(both.content))
-    if invented or unsaid or (other.markers - both.markers) or (both.markers - one.markers - other.markers):
+    if not (other.exact <= both.exact and words[1] <= words[2] and other.markers <= both.markers):
+        return False  # the new fact is not said whole
+    if both.exact - one.exact - other.exact or both.markers - one.markers - other.markers:
+        return False  # something is invented
+    if len(words[2] - words[0] - words[1]) > _JOINING_WORDS:
         return False
-    replaced = other.exact - one.exact
-    if replaced and one.exact - other.exact and both.exact & (one.exact - other.exact):
-        return False  # the old number and the new one in one entry: two claims about one thing
-    lost = (one.exact - both.exact, set(one.content) - set(both.content))
-    news = (replaced, set(other.content) - set(one.content))
-    invented_words = set(both.content) - set(one.content) - set(other.content)
-    return (
-        len(lost[0]) <= len(news[0])
-        and len(lost[1]) <= len(news[1])
-        and len(invented_words) <= _JOINING_WORDS
-    )
+    if other.exact - one.exact and both.exact & (one.exact - other.exact):
+        return False  # the old number and the new one side by side: two claims about one thing
+    if one.markers != other.markers and not (both.markers == other.markers and words[2] == words[1]):
+        return False  # what is negated by one and not by the other can only be replaced, not joined
+    lost = len(one.exact - both.exact), len(words[0] - words[2])
+    if not any(lost) and one.markers <= both.markers:
+        return True
+    replaced = len(other.exact - one.exact), len(words[1] - words[0])
+    return lost[0] <= replaced[0] and lost[1] <= replaced[1] and 2 * len(words[0] & words[1]) >= len(words[0])
 
 
 # What it takes to make one sentence of two: "in", "for", "while". No measurement behind it.

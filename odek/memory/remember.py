@@ -16,7 +16,7 @@ from odek.config.memory_settings import MemorySettings
 from odek.embedding.embedder import Embedder, cosine
 from odek.errors import EmbeddingError, ModelError, TargetChangedError
 from odek.memory.ask import Ask
-from odek.memory.facts import Change, Fact, Facts, FactStore, Target
+from odek.memory.facts import FIELD_LIMIT_BYTES, Change, Fact, Facts, FactStore, Target
 from odek.memory.merge import Bands, Decision, Match, accepts_judged, decide
 from odek.trust.fence import FENCE_RULE, fence
 
@@ -104,7 +104,8 @@ async def _classify(
     text: str, facts: Facts, embedder: Embedder, ask: Ask | None, settings: MemorySettings
 ) -> Decision:
     """Decide on ``text``; the action is never "judge"."""
-    known = [fact for fact in facts.entries if not fact.rejection]
+    # One beyond the bound cannot be part of a merge: no approval could show the result.
+    known = [fact for fact in facts.entries if not fact.rejection and fact.size_bytes <= FIELD_LIMIT_BYTES]
     if not known:
         return Decision("add")
     vector, *others = await embedder.embed([text, *(fact.text for fact in known)])

@@ -49,7 +49,6 @@ _QUOTED = re.compile(r"\"([^\"\n]{1,200})\"|`([^`\n]{1,200})`|\u201c([^\u201d\n]
 _SINGLE_QUOTED = re.compile(r"(?<!\w)'([^'\n]{1,200})'(?!\w)")
 _RUN = re.compile(r"\S+")
 _EDGE = " \t.,;:!?()[]{}<>\"'`\u201c\u201d\u2018\u2019\u2026\u3001\u3002\uff0c\uff01\uff1f"
-_CAMEL = re.compile(r"[a-z\d][A-Z]|[A-Z]{2}.*[a-z]|[a-z].*[A-Z]")
 _NUMBERED_BY_LETTER = re.compile(r"\w-\w$|^\w-\w")
 _INNER_MARK = re.compile(r"\w[_/\\@:=#+&$%~^.]\w|^[~./$@#%-]+\w|\w[+#/%*]+$")
 
@@ -115,8 +114,10 @@ def claims(text: str) -> Claims:
 
 def _is_exact(run: str) -> bool:
     """Tell whether a run of characters names one thing exactly, as a path or an identifier does."""
-    marks = (_CAMEL.search(run[1:]), _INNER_MARK.search(run), _NUMBERED_BY_LETTER.search(run))
-    return any(map(str.isdigit, run)) or any(marks)
+    tail = run[1:]
+    has_inner_capital = tail != tail.lower() and tail != tail.upper()
+    marks = (_INNER_MARK.search(run), _NUMBERED_BY_LETTER.search(run))
+    return any(map(str.isdigit, run)) or has_inner_capital or any(marks)
 
 
 def _singular(word: str) -> str:

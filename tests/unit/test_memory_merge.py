@@ -145,6 +145,9 @@ def test_a_merge_that_may_not_stand_is_none() -> None:
         ("Speaks German, English and French", "Speaks German and English", "Speaks French", True),
         ("Likes tea", "Likes tea and coffee", "Likes tea", False),
         ("Likes tea, coffee, cakes, hats and dogs", "Likes tea", "Likes coffee", False),
+        ("Deploys on Friday use make", "Deploys never run on Friday", "Deploys use make", False),
+        ("Deploys use GitHub Actions", "Deploys never run on Friday", "Deploys use GitHub Actions", False),
+        ("Likes cats", "Owns a sailing boat", "Likes cats", False),
         (POISON, "Likes tea", "Likes coffee", False),
         ("", "Likes tea", "Likes coffee", False),
     ],
@@ -152,6 +155,12 @@ def test_a_merge_that_may_not_stand_is_none() -> None:
 def test_what_a_judge_may_make_of_two_facts(merged: str, old: str, new: str, *, accepted: bool) -> None:
     """The new fact is kept whole, the old one except for what was replaced; nothing is invented."""
     assert accepts_judged(merged, old, new) is accepted
+
+
+def test_a_long_text_costs_no_more_than_its_length() -> None:
+    """An entry of a hand-edited file may be as large as the file; it is looked at in linear time."""
+    for piece in ("A", "a", "a+", "'", '"', "-a", "§", "不", "a'"):
+        claims(piece * (300_000 // len(piece)))
 
 
 def test_the_published_table_is_what_is_measured() -> None:
