@@ -38,14 +38,12 @@ class ChildLostError(ChildError):
 class ChildFailedError(ChildError):
     """The child failed by its own account, or ended without a result.
 
-    ``returncode`` is negative for a signal and None for a child that had to be ended;
-    ``stderr`` is the last of what it wrote there.
+    ``returncode`` is negative for a signal and None for a child that had to be ended.
     """
 
-    def __init__(self, message: str, *, returncode: int | None = None, stderr: str = "") -> None:
+    def __init__(self, message: str, *, returncode: int | None = None) -> None:
         super().__init__(message)
         self.returncode = returncode
-        self.stderr = stderr
 
 
 class ChildTimeoutError(ChildError):

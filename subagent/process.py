@@ -135,6 +135,16 @@ class ProcessTree:
                 return False
         return True
 
+    def pipes(self) -> tuple[trio.abc.SendStream, trio.abc.ReceiveStream, trio.abc.ReceiveStream]:
+        """Return standard input, output and error, for a command that has all three as pipes.
+
+        Raises:
+            ChildStartError: it has not.
+        """
+        if self.stdin is None or self.stdout is None or self.stderr is None:
+            raise ChildStartError(f"process {self.pid} was started without pipes to speak with")
+        return self.stdin, self.stdout, self.stderr
+
     @property
     def guard_pid(self) -> int:
         """The warden's pid; everything of the tree descends from it."""

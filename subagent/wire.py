@@ -112,7 +112,7 @@ class LineDecoder(Generic[MessageT]):
         self._buffer = bytearray()
         self.received_bytes = 0
 
-    def feed(self, chunk: bytes) -> Iterator[MessageT]:
+    def feed(self, chunk: bytes | bytearray) -> Iterator[MessageT]:
         """Yield the messages that ``chunk`` completes; iterate to the end before the next call.
 
         Raises:
