@@ -163,9 +163,10 @@ class EpisodeReader:
         if intent is not None and intent.removes(body_name(session_id)):
             return None
         text = self.text_or_none(session_id)
-        if not text:
+        status = look(locate(self._directory, body_name(session_id)))
+        if not text or status is None:
             return None
-        written = datetime.fromtimestamp(locate(self._directory, body_name(session_id)).stat().st_mtime, UTC)
+        written = datetime.fromtimestamp(status.st_mtime, UTC)
         return Episode(
             session_id=session_id,
             created_at=written.isoformat(timespec="microseconds").replace("+00:00", "Z"),
