@@ -8,8 +8,9 @@ import platform
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import trio
@@ -18,16 +19,23 @@ from odek.attachments import Attached, attach
 from odek.budget import Limits
 from odek.config.layers import Resolved
 from odek.config.settings import Config
+from odek.embedding.embedder import Embedder
 from odek.errors import ConfigError
-from odek.events import Event, Notice, PlanChanged
+from odek.events import Event, MemoryEvent, Notice, PlanChanged
 from odek.gate import PolicyGate
 from odek.llm.choice import choose
 from odek.llm.model import Model
-from odek.loop import Agent
+from odek.loop import Agent, TurnMemory
+from odek.memory.ask import ask_with
+from odek.memory.buffer import TurnNote, turn_lines
+from odek.memory.drain import Drain
 from odek.memory.facts import FactLimits
-from odek.memory.service import Memory, open_memory
+from odek.memory.service import Memory, MemoryParts, open_memory
+from odek.memory.session_end import SessionEnd, open_session_end
+from odek.memory.turn_context import TurnContext
 from odek.messages import SystemMessage
 from odek.prompt import PromptParts, system_prompt
+from odek.sessions.ending import ANSWER_SECONDS, session_end_parts, wants_session_end
 from odek.sessions.session import Session
 from odek.sessions.store import SessionStore
 from odek.sessions.unsaved import unsaved_session
@@ -48,7 +56,10 @@ from odek.trust.paths import Where, literal, reads_outside
 from odek.trust.secrets import Masker
 from subagent.background import Background, open_background
 
-__all__ = ["OpenAgent", "Setup", "open_agent"]
+if TYPE_CHECKING:
+    from odek.memory.journal import Origin
+
+__all__ = ["OpenAgent", "Setup", "open_agent", "open_memory_alone"]
 
 DISK_THREADS = 4
 """Threads for files at once: disk work must not use up those that name look-ups need."""
@@ -62,7 +73,9 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
     ``resume`` names the session to go on with: an id, the start of one, or "" for the
     newest; None begins a new one about ``task``. ``keep_session`` False runs without a
-    file. ``approver`` None means that nobody can be asked.
+    file. ``approver`` None means that nobody can be asked. ``drain`` bounds the wait for
+    what is to be remembered on leaving. ``memory_event_handler`` gets what happens to the
+    memory, beside ``emit``; it must not wait. ``watch_memory`` is for an agent that lives long.
     """
 
     resolved: Resolved
@@ -74,6 +87,9 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     resume: str | None = None
     task: str = ""
     keep_session: bool = True
+    drain: Drain | None = None
+    memory_event_handler: Callable[[MemoryEvent], None] | None = None
+    watch_memory: bool = False
 
 
 class OpenAgent(msgspec.Struct, frozen=True):
@@ -108,6 +124,8 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
         StoreBusyError: another process has the session.
     """
     config = setup.resolved.config
+    if setup.memory_event_handler is not None:
+        setup = msgspec.structs.replace(setup, emit=_also(setup.emit, setup.memory_event_handler))
     if config.sandbox:
         raise ConfigError(
             "sandbox is set, but this version has no sandbox; remove the setting to run without"
@@ -118,13 +136,17 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
         setup.emit(Notice(notice, "warning"))
     async with AsyncExitStack() as stack:
         model = await _open_model(stack, setup)
-        memory = await _open_memory(stack, setup)
+        memory = await _open_memory(stack, setup, model)
+        ending = await _open_session_end(stack, setup, model, masker.mask)
         session = await _open_session(stack, setup, model.name, memory, masker.mask)
+        if ending is not None:
+            ending.catch_up(current=session.id)
+            stack.push_async_callback(_close_session, session, ending)
         background = await stack.enter_async_context(open_background())
         plan = Plan(lambda steps: setup.emit(PlanChanged(steps)))
         plan.restore(session.messages)
         disk = trio.CapacityLimiter(DISK_THREADS)
-        offered = _tools(setup, memory, plan, disk, background, session.id)
+        offered = _tools(setup, memory, plan, disk, background, session)
         gate = PolicyGate(
             where=where,
             settings=config.dangerous,
@@ -132,6 +154,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             approver=setup.approver,
             emit=setup.emit,
             taint=session.add_taint,
+            is_untrusted=lambda: session.episode_untrusted,
         )
         agent = Agent(
             model=model,
@@ -145,9 +168,24 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             max_tokens=config.llm.max_tokens,
             temperature=config.llm.temperature,
             thinking=config.thinking,
-            memory=memory,
+            memory=_turn_memory(setup, memory, session, plan, masker.mask),
+            note_turn=partial(_note_turn, session, ending, buffer=config.memory.buffer_enabled),
         )
         yield OpenAgent(agent, session, plan, memory, where)
+
+
+@asynccontextmanager
+async def open_memory_alone(setup: Setup) -> AsyncGenerator[Memory]:
+    """Yield the memory with its model, for a command that needs no agent.
+
+    Raises:
+        ConfigError: the memory is switched off.
+    """
+    async with AsyncExitStack() as stack:
+        memory = await _open_memory(stack, setup, await _open_model(stack, setup))
+        if memory is None:
+            raise ConfigError("memory.enabled is false; nothing is remembered")
+        yield memory
 
 
 async def _open_model(stack: AsyncExitStack, setup: Setup) -> Model:
@@ -176,22 +214,110 @@ async def _name_local_servers(emit: Callable[[Event], None]) -> None:
         emit(Notice(f"{server.name} answers here; to use it: --base-url {server.base_url} --model {model}"))
 
 
-async def _open_memory(stack: AsyncExitStack, setup: Setup) -> Memory | None:
+def _also(emit: Callable[[Event], None], handler: Callable[[MemoryEvent], None]) -> Callable[[Event], None]:
+    """Return what passes events on, and those of the memory to ``handler`` as well."""
+
+    def both(event: Event) -> None:
+        emit(event)
+        if isinstance(event, MemoryEvent):
+            try:
+                handler(event)
+            except Exception as error:  # noqa: BLE001 - a foreign handler must not break a turn
+                emit(Notice(f"memory_event_handler failed: {type(error).__name__}: {error}", "warning"))
+
+    return both
+
+
+async def _open_memory(stack: AsyncExitStack, setup: Setup, model: Model) -> Memory | None:
     settings = setup.resolved.config.memory
     if not settings.enabled:
         return None
     limits = FactLimits(user=settings.facts_limit_user, env=settings.facts_limit_env)
-    memory = await stack.enter_async_context(open_memory(setup.home / "memory", limits))
+    is_offline = choose(setup.resolved.config, "").endpoint is None
+    parts = MemoryParts(
+        settings=settings,
+        make_embedder=partial(_embedder, setup),
+        ask=None if is_offline else ask_with(model, timeout_seconds=ANSWER_SECONDS),
+        emit=setup.emit,
+        watched=setup.watch_memory,
+    )
+    memory = await stack.enter_async_context(open_memory(setup.home / "memory", limits, parts))
     for notice in memory.notices:
         setup.emit(Notice(notice, "warning"))
     return memory
+
+
+async def _open_session_end(
+    stack: AsyncExitStack, setup: Setup, model: Model, mask: Callable[[str], str]
+) -> SessionEnd | None:
+    """Begin to keep what sessions leave behind; None when nothing is to be remembered."""
+    settings = setup.resolved.config.memory
+    if not (setup.keep_session and wants_session_end(settings)):
+        return None
+    parts = session_end_parts(
+        setup.home,
+        settings,
+        model,
+        emit=setup.emit,
+        mask=mask,
+        drain=setup.drain or Drain(),
+        make_embedder=partial(_embedder, setup),
+    )
+    return await stack.enter_async_context(open_session_end(parts))
+
+
+def _embedder(setup: Setup) -> Embedder:
+    from odek.embedding.choice import choose_embedder
+
+    embedder, notice = choose_embedder(setup.resolved.config, setup.resolved.origins, setup.home)
+    if notice:
+        setup.emit(Notice(notice, "warning"))
+    return embedder
+
+
+def _turn_memory(
+    setup: Setup, memory: Memory | None, session: Session, plan: Plan, mask: Callable[[str], str]
+) -> TurnMemory | None:
+    """Return what adds to each turn what is remembered about it and about the plan."""
+    if memory is None:
+        return None
+    return TurnContext(memory, session, plan.open_titles, keep_record=setup.keep_session, mask=mask)
+
+
+def _origin(session: Session, call_id: str) -> "Origin":
+    """Return on whose behalf a call changes the memory; an untrusted session asked a person."""
+    from odek.memory.journal import Origin
+
+    untrusted = session.episode_untrusted
+    return Origin(
+        session=session.id,
+        turn=session.turns,
+        call_id=call_id,
+        approval="person" if untrusted else "policy",
+        tainted=untrusted,
+    )
+
+
+async def _close_session(session: Session, ending: SessionEnd) -> None:
+    """Give the session up, and have it remembered."""
+    session.release()
+    await ending.finish(session.id)
+
+
+def _note_turn(session: Session, ending: SessionEnd | None, note: TurnNote, *, buffer: bool) -> None:
+    """Take up what a turn did, before it is saved."""
+    for line in turn_lines(note) if buffer else ():
+        session.add_buffer_line(line)
+    if ending is not None:
+        ending.owe_soon(session.id, session.turns)
 
 
 async def _open_session(
     stack: AsyncExitStack, setup: Setup, model: str, memory: Memory | None, mask: Callable[[str], str]
 ) -> Session:
     """Open the session to go on with, or begin one with its system prompt."""
-    store = SessionStore(setup.home / "sessions", mask=mask)
+    lines = setup.resolved.config.memory.buffer_lines
+    store = SessionStore(setup.home / "sessions", mask=mask, buffer_lines=lines)
     if setup.resume is not None:
         session = await trio.to_thread.run_sync(store.open, setup.resume)
         session.model = model
@@ -237,7 +363,7 @@ def _tools(
     plan: Plan,
     disk: trio.CapacityLimiter,
     background: Background,
-    session: str,
+    session: Session,
 ) -> list[Tool[Any]]:
     """Return every tool there is; a new one is a line here."""
     workspace, config = setup.workspace, setup.resolved.config
@@ -251,8 +377,8 @@ def _tools(
         TreeTool(workspace, disk),
         HttpGetTool(),
         PlanTool(plan),
-        SessionSearchTool(setup.home / "sessions", disk, session=session),
-        *([MemoryTool(memory)] if memory is not None else []),
+        SessionSearchTool(setup.home / "sessions", disk, session=session.id),
+        *([MemoryTool(memory, partial(_origin, session))] if memory is not None else []),
     ]
 
 

@@ -102,6 +102,8 @@ class Batch:
         self._ledger = ledger
         self._failures: Counter[tuple[str, str]] = Counter()
         self._current: list[_Call] = []
+        self.actions: list[tuple[str, str]] = []
+        """Name and summary of each call that succeeded, secrets masked."""
 
     async def run(self, calls: Sequence[ToolCall]) -> list[ToolMessage]:
         """Run ``calls`` and return their results in call order.
@@ -219,6 +221,7 @@ class Batch:
         content = self._mask(without_surrogates(output.content))
         if not output.is_error:
             self._ledger.record(output.changed)
+            self.actions.append((call.name, self._mask(call.summary)))
         hint = self._hint(call, content) if call.outcome == "error" else ""
         if call.outcome == "ok":
             self._failures = Counter({key: n for key, n in self._failures.items() if key[0] != call.name})

@@ -6,6 +6,7 @@ there are, who approves and who watches.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 import msgspec
@@ -38,6 +39,7 @@ from odek.events import (
 )
 from odek.ledger import Ledger
 from odek.llm.model import Model, ModelEvent, ModelRequest, ModelResponse, ReasoningText, Retrying, TextPiece
+from odek.memory.buffer import TurnNote
 from odek.messages import (
     CONTEXT_NAME,
     AssistantMessage,
@@ -99,6 +101,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a turn works with. Built by ``odek.app``, owned there.
 
     ``max_parallel`` bounds the tool calls at once. ``mask`` hides secrets in text.
+    ``note_turn`` is told what a turn did, before its last save; it never waits.
     """
 
     model: Model
@@ -113,6 +116,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     thinking: str = ""
     memory: TurnMemory | None = None
+    note_turn: Callable[[TurnNote], None] | None = None
 
 
 class TurnResult(msgspec.Struct, frozen=True):
@@ -149,10 +153,14 @@ class _Turn:
         self._batch = Batch(agent.tools, agent.gate, agent.emit, agent.mask, agent.max_parallel, self._ledger)
         self._partial: list[str] = []
         self._unsaved_reported = False
+        self._task = ""
+        self._asked_at = _local_time()
+        self._noted = False
 
     async def run(self, text: str) -> TurnResult:
         """Run the turn and report how it ended."""
         turn = sum(isinstance(message, UserMessage) for message in self._transcript.messages) + 1
+        self._task = text
         self._emit(TurnStarted(self._transcript.id, turn, text))
         error: ModelError | LimitReachedError | None = None
         outcome: Outcome = "answered"
@@ -200,6 +208,8 @@ class _Turn:
             message = response.message
             self._transcript.append(message)
             self._partial.clear()
+            if not message.tool_calls:
+                self._note()
             await self._save()
             if not message.tool_calls:
                 self._check_reply(response)
@@ -286,8 +296,19 @@ class _Turn:
         partial = "".join(self._partial)
         self._transcript.append(*self._batch.abandon(reason))
         self._transcript.append(AssistantMessage(f"{partial}\n\n[{reason}]".strip()))
+        self._note()
         await self._save()
         return partial
+
+    def _note(self) -> None:
+        """Tell once what the turn did: a turn may be cancelled while its last save is under way."""
+        if self._agent.note_turn is not None and not self._noted:
+            self._noted = True
+            actions = tuple(self._batch.actions)
+            task = self._agent.mask(self._task)
+            self._agent.note_turn(
+                TurnNote(task=task, asked_at=self._asked_at, ended_at=_local_time(), actions=actions)
+            )
 
     async def _save(self) -> None:
         """Save, and say so once when the disk does not take it: the turn goes on in memory."""
@@ -314,3 +335,7 @@ class _Turn:
                 self._transcript.id, outcome, answer, budget.usage, budget.seconds, budget.iterations, reason
             )
         )
+
+
+def _local_time() -> datetime:
+    return datetime.now(UTC).astimezone()

@@ -47,6 +47,7 @@ class AgentRun(msgspec.Struct, frozen=True):
     resume: str | None
     task: str
     keep_session: bool
+    watch_memory: bool = False
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -163,6 +164,8 @@ async def open_stage(run: AgentRun, interrupts: Interrupts) -> AsyncGenerator[St
             resume=run.resume,
             task=run.task,
             keep_session=run.keep_session,
+            drain=interrupts.drain,
+            watch_memory=run.watch_memory,
         )
         async with open_agent(setup) as opened:
             warmup.end()

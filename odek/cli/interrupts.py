@@ -7,6 +7,8 @@ from typing import TypeVar
 
 import trio
 
+from odek.memory.drain import Drain
+
 __all__ = ["Interrupts"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -18,14 +20,17 @@ class Interrupts:
     """What the person or the system asked to end.
 
     ``leaving`` is the scope of everything: it is cancelled to leave. ``received`` is the
-    signal that ended the last turn or the program, or None.
+    signal that ended the last turn or the program, or None. ``drain`` is the wait for
+    background work on leaving: one Ctrl-C is answered by what it is for, two end it.
     """
 
     def __init__(self) -> None:
         self.leaving = trio.CancelScope()
+        self.drain = Drain()
         self.received: signal.Signals | None = None
         self._turn: trio.CancelScope | None = None
         self._count = 0
+        self._drain_count = 0
 
     @property
     def exit_status(self) -> int:
@@ -50,6 +55,9 @@ class Interrupts:
                 self._react(signal.Signals(number))
 
     def _react(self, number: signal.Signals) -> None:
+        if self.drain.is_waiting and not self.drain.is_given_up:
+            self._cut_drain(number)
+            return
         self.received = number
         self._count += 1
         if self._count > 2:
@@ -58,5 +66,15 @@ class Interrupts:
             os._exit(self.exit_status)
         if self._turn is not None:
             self._turn.cancel()
+        if number != signal.SIGINT or self._count > 1:
+            self.drain.give_up()
         if number != signal.SIGINT or self._count > 1 or self._turn is None:
             self.leaving.cancel()
+
+    def _cut_drain(self, number: signal.Signals) -> None:
+        """The task itself is over: its exit status stays."""
+        self._drain_count += 1
+        if number == signal.SIGINT and self._drain_count == 1:
+            self.drain.remind()
+        else:
+            self.drain.give_up()

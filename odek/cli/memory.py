@@ -10,6 +10,9 @@ ACTIONS: dict[str, tuple[str, str]] = {
     "facts": ("odek.cli.memory_facts", "the facts that every session begins with"),
     "list": ("odek.cli.memory_episodes", "the episodes, and whether each may be recalled"),
     "show": ("odek.cli.memory_episodes", "print an episode"),
+    "search": ("odek.cli.memory_recall", "find facts and episodes"),
+    "why": ("odek.cli.memory_recall", "what the model was given in a turn, what not, and why"),
+    "consolidate": ("odek.cli.memory_recall", "let the model merge related facts"),
     "promote": ("odek.cli.memory_episodes", "let an untrusted episode be recalled"),
     "reject": ("odek.cli.memory_episodes", "remove an episode"),
     "log": ("odek.cli.memory_history", "what was changed, when, and on whose behalf"),
@@ -17,6 +20,7 @@ ACTIONS: dict[str, tuple[str, str]] = {
     "undo": ("odek.cli.memory_history", "take back the last change, or a named one"),
     "check": ("odek.cli.memory_upkeep", "look whether everything is in order, and mend it"),
     "stats": ("odek.cli.memory_upkeep", "how much is remembered"),
+    "jobs": ("odek.cli.memory_jobs", "sessions that are still to be remembered"),
     "export": ("odek.cli.memory_transfer", "print everything as one JSON object"),
     "import": ("odek.cli.memory_transfer", "add what was exported"),
 }

@@ -14,6 +14,7 @@ from odek.errors import StoreError
 __all__ = [
     "INDEX",
     "INTENT",
+    "JOBS",
     "JOURNAL",
     "LOCK",
     "body_name",
@@ -28,6 +29,7 @@ INDEX = "index.json"
 JOURNAL = "journal.jsonl"
 INTENT = ".commit.json"
 LOCK = ".lock"
+JOBS = "jobs"  # the directory of what is owed
 
 MAX_ID_LENGTH = 128
 

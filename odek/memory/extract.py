@@ -1,0 +1,279 @@
+"""From a conversation to the text that a model summarises, and from its reply to what is stored. Pure."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+import msgspec
+
+from odek.messages import (
+    CONTEXT_NAME,
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from odek.text import clip_bytes, clip_line, clip_middle
+
+__all__ = [
+    "SUMMARY_LIMIT_BYTES",
+    "Extracted",
+    "build_transcript",
+    "cut_summary",
+    "parse_combined",
+    "parse_facts",
+    "parse_summary",
+]
+
+MESSAGE_LIMIT_BYTES = 4 * 1024
+TRANSCRIPT_LIMIT_BYTES = 32 * 1024
+HEAD_LIMIT_BYTES = 8 * 1024
+"""Of a long transcript: the original task. The rest of the limit is the outcome."""
+
+SUMMARY_LIMIT_BYTES = 2048
+
+FACTS_OF_EACH_KIND = 5
+"""As the prompt asks; a reply with more was not written with care."""
+
+FACT_LIMIT_BYTES = 512
+"""A fact is a sentence. No measurement behind this."""
+
+# Recalled text shorter than this is as likely said by chance: "uses tabs".
+_RECALLED_MINIMUM_CHARACTERS = 24
+
+# What the memory tool says of a write is about something new.
+_WRITES = re.compile(r'"action"\s*:\s*"(?:add|replace|remove|add_atom)"')
+
+_NOTE_BYTES = 48  # what the note about a cut takes of a message's limit
+_FENCED = re.compile(r"<untrusted_content\b.*?(?:</untrusted_content\b[^>]*>|\Z)", re.DOTALL)
+_ATTACHED = re.compile(r"^Attached file ([^\n]*):\n```\n.*?(?:\n```$|\Z)", re.DOTALL | re.MULTILINE)
+_SENTENCE = re.compile(r"[^\n.!?。！？]+(?:[.!?。！？]+|\n|\Z)|[.!?。！？\n]+")  # noqa: RUF001 - CJK full stops
+_SENTENCE_END = re.compile(r"[.!?…](?=[\"'”’)\]]*(?:\s|\Z))[\"'”’)\]]*|[。！？][」』”’]*")  # noqa: RUF001 - as above
+
+
+class Extracted(msgspec.Struct, frozen=True):
+    """What a reply says. ``summary`` "" means that there is nothing to keep."""
+
+    summary: str = ""
+    user: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+
+
+def build_transcript(messages: Sequence[Message]) -> str:
+    """Return what was said, fit for a summary, or "" when the session only recalled.
+
+    Instructions and whatever the memory or the runtime put in are left out; a tool's result
+    and text from outside become notes of their size. A message takes at most 4 KiB, the whole
+    at most 32 KiB: beyond that the middle goes.
+    """
+    recalled = _recalled_text(messages)
+    names = {call.id: call.name for call in _calls(messages)}
+    parts: list[str] = []
+    answered = worked = False
+    for message in messages:
+        part = ""
+        match message:
+            case UserMessage(content):
+                part = _labelled("The person said", _without_outside(content))
+            case AssistantMessage(content):
+                own = _without_recalled(_without_outside(content), recalled)
+                answered |= bool(own.strip())
+                part = _labelled("The agent said", own)
+            case ToolMessage(content, call_id):
+                name = names.get(call_id, "tool")
+                worked |= name != "memory"
+                part = f"[{clip_line(name, 60)} returned {len(content.encode()):,} bytes]"
+            case SystemMessage():
+                pass
+            case _:
+                assert_never(message)
+        if part:
+            parts.append(part)
+    if not (answered or worked):
+        return ""
+    return _fit("\n\n".join(parts))
+
+
+def _labelled(label: str, text: str) -> str:
+    stripped = text.strip()
+    return f"{label}: {_clip(stripped, MESSAGE_LIMIT_BYTES - len(label) - 2)}" if stripped else ""
+
+
+def _clip(text: str, limit_bytes: int) -> str:
+    if len(text.encode()) <= limit_bytes:
+        return text
+    return clip_middle(text, limit_bytes - _NOTE_BYTES)
+
+
+def _without_outside(text: str) -> str:
+    """Put a note in the place of fenced content and of attached files: neither is what was said."""
+    unfenced = _FENCED.sub(lambda match: f"[outside content, {len(match[0].encode()):,} bytes]", text)
+    return _ATTACHED.sub(
+        lambda match: f"[attached file {clip_line(match[1], 100)}, {len(match[0].encode()):,} bytes]",
+        unfenced,
+    )
+
+
+def _calls(messages: Sequence[Message]) -> list[ToolCall]:
+    return [
+        call for message in messages if isinstance(message, AssistantMessage) for call in message.tool_calls
+    ]
+
+
+def _recalled_text(messages: Sequence[Message]) -> str:
+    """Return all that the memory put into the conversation, in a form that quotations are found in.
+
+    That is the block of the system prompt, the context behind the history, and what the
+    memory tool returned.
+    """
+    recalling = {
+        call.id for call in _calls(messages) if call.name == "memory" and not _WRITES.search(call.arguments)
+    }
+    texts: list[str] = []
+    for message in messages:
+        match message:
+            case SystemMessage(content, name):
+                _, banner, block = content.partition("═══ MEMORY")
+                texts.append(content if name == CONTEXT_NAME else banner and block)
+            case ToolMessage(content, call_id) if call_id in recalling:
+                texts.append(content)
+            case _:
+                pass
+    return "\n".join(_bare(text) for text in texts if text)
+
+
+def _without_recalled(text: str, recalled: str) -> str:
+    """Leave out sentences that the memory itself put in: remembered again, they would never fade."""
+    if not recalled:
+        return text
+    return "".join(
+        sentence
+        for sentence in _SENTENCE.findall(text)
+        if len(bare := _bare(sentence)) < _RECALLED_MINIMUM_CHARACTERS or bare not in recalled
+    )
+
+
+def _bare(text: str) -> str:
+    """Reduce text to its words, so that marks and line ends do not hide a quotation."""
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+def _fit(text: str) -> str:
+    """Keep the head and the tail of a long transcript, cut between lines where one is near."""
+    size = len(text.encode())
+    if size <= TRANSCRIPT_LIMIT_BYTES:
+        return text
+    head = clip_bytes(text, HEAD_LIMIT_BYTES)
+    head = head[: head.rfind("\n") if "\n" in head[len(head) // 2 :] else None].rstrip()
+    room = TRANSCRIPT_LIMIT_BYTES - len(head.encode()) - 2 * _NOTE_BYTES
+    tail = text.encode()[-room:].decode("utf-8", "ignore")
+    at = tail.find("\n", 0, len(tail) // 2)
+    tail = tail[at + 1 :].lstrip()
+    left_out = size - len(head.encode()) - len(tail.encode())
+    return f"{head}\n\n[… {left_out:,} bytes of the session left out …]\n\n{tail}"
+
+
+def cut_summary(text: str, limit_bytes: int = SUMMARY_LIMIT_BYTES) -> str:
+    """Return ``text`` within the limit, cut behind the last sentence in the second half of it.
+
+    Without one there the cut is between words, and without those between characters.
+    """
+    text = text.strip()
+    kept = clip_bytes(text, limit_bytes)
+    if kept == text:
+        return text
+    half = len(clip_bytes(text, limit_bytes // 2))
+    # What follows the cut decides whether a full stop in the last place ends a sentence.
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, half) if match.end() <= len(kept)]
+    if ends:
+        return kept[: ends[-1]]
+    space = kept.rfind(" ", half)
+    return kept[: space if space > 0 else None].rstrip()
+
+
+def parse_summary(reply: str) -> str:
+    """Return the record in a reply to the single question, "" when it holds none."""
+    from odek.memory.reply_filter import looks_like_episode, tidy_reply
+
+    text = tidy_reply(reply)
+    return cut_summary(text) if looks_like_episode(text) else ""
+
+
+def parse_combined(reply: str) -> Extracted | None:
+    """Return what the reply to the combined question says, None when it cannot be understood."""
+    value = _json_object(reply)
+    if value is None or not isinstance(summary := value.get("summary"), str | None):
+        return None
+    if "summary" not in value and "facts" not in value:
+        return None
+    facts = value.get("facts")
+    found = facts if isinstance(facts, dict) else value
+    return Extracted(parse_summary(summary or ""), _facts(found.get("user")), _facts(found.get("env")))
+
+
+def parse_facts(reply: str) -> Extracted:
+    """Return the facts in a reply to the question for facts; none when it cannot be understood."""
+    value = _json_object(reply) or {}
+    nested = value.get("facts")
+    found = nested if isinstance(nested, dict) else value
+    return Extracted("", _facts(found.get("user")), _facts(found.get("env")))
+
+
+def _facts(value: object) -> tuple[str, ...]:
+    """Return the usable facts of a list: sentences, each once, none too long, not too many."""
+    items = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    texts = (" ".join(item.split()) for item in items if isinstance(item, str))
+    usable = [
+        text for text in texts if text and len(text.encode()) <= FACT_LIMIT_BYTES and not _is_none(text)
+    ]
+    return tuple(dict.fromkeys(usable))[:FACTS_OF_EACH_KIND]
+
+
+def _is_none(text: str) -> bool:
+    return not text.strip("\"'`*. ") or text.strip("\"'`*. ").casefold() in {"none", "n/a", "null"}
+
+
+def _json_object(reply: str) -> dict[str, Any] | None:
+    """Return the JSON object in a reply, with talk or a code fence around it, or broken off at its end."""
+    start = reply.find("{")
+    if start < 0:
+        return None
+    import json
+
+    decoder = json.JSONDecoder(strict=False)
+    try:
+        value, _ = decoder.raw_decode(reply, start)
+    except (ValueError, RecursionError):
+        try:
+            value, _ = decoder.raw_decode(_closed(reply[start:]))
+        except (ValueError, RecursionError):
+            return None
+    return value if isinstance(value, dict) else None
+
+
+def _closed(text: str) -> str:
+    """Close what is open at the end of JSON text that was cut off; what is half a value goes."""
+    stack: list[str] = []
+    in_string = escaped = False
+    last_whole, open_then = 0, ""
+    for at, char in enumerate(text):
+        if in_string:
+            if escaped:
+                escaped = False
+            elif char == "\\":
+                escaped = True
+            elif char == '"':
+                in_string = False
+        elif char == '"':
+            in_string = True
+        elif char in "{[":
+            stack.append("}" if char == "{" else "]")
+            last_whole, open_then = at + 1, "".join(reversed(stack))
+        elif char in "}]" and stack:
+            stack.pop()
+            last_whole, open_then = at + 1, "".join(reversed(stack))
+        elif char == ",":
+            last_whole, open_then = at, "".join(reversed(stack))
+    return text[:last_whole] + open_then

@@ -1,0 +1,103 @@
+"""What the memory needs of sessions to remember them when they end."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import trio
+
+from odek.config.memory_settings import MemorySettings
+from odek.embedding.embedder import Embedder
+from odek.events import Event, MemoryEvent
+from odek.llm.model import Model
+from odek.memory.ask import ask_with
+from odek.memory.drain import Drain
+from odek.memory.episodes import EpisodeLimits, EpisodeStore
+from odek.memory.facts import FactLimits, FactStore, Target
+from odek.memory.journal import Origin
+from odek.memory.session_end import SessionEndParts, SessionRecord
+from odek.sessions.names import lock_path, session_path
+from odek.sessions.store import SessionStore
+from odek.storage.locks import hold
+
+__all__ = ["read_record", "session_end_parts", "wants_session_end"]
+
+ANSWER_SECONDS = 120.0
+"""For one record of a session by a slow local model; leaving waits for the drain alone."""
+
+
+def wants_session_end(settings: MemorySettings) -> bool:
+    """Whether anything is to be remembered of sessions by itself."""
+    return settings.enabled and settings.llm_extract and (settings.extract_on_end or settings.extract_facts)
+
+
+def read_record(sessions: Path, session: str) -> SessionRecord | None:
+    """Return what is on disk of a session, None when it is gone. Blocking.
+
+    Raises:
+        StoreBusyError: a process has it open.
+        StoreError: it cannot be read.
+    """
+    if not session_path(sessions, session).exists():
+        return None
+    if lock_path(sessions, session).exists():
+        hold(lock_path(sessions, session), timeout_seconds=0).release()
+    reading = SessionStore(sessions).read(session)
+    header = reading.header
+    return SessionRecord(
+        id=session,
+        messages=reading.messages,
+        turns=header.turns,
+        ended_at=header.updated_at or header.created_at,
+        episode_untrusted=header.episode_untrusted,
+        taint_sources=header.taint_sources,
+        is_complete=not reading.damaged,
+    )
+
+
+def session_end_parts(
+    home: Path,
+    settings: MemorySettings,
+    model: Model,
+    *,
+    emit: Callable[[Event], None],
+    mask: Callable[[str], str],
+    drain: Drain,
+    make_embedder: Callable[[], Embedder],
+) -> SessionEndParts:
+    """Return what the end of a session works with, below ``home``."""
+    directory = home / "memory"
+    poll = trio.from_thread.check_cancelled
+    ask = ask_with(model, timeout_seconds=ANSWER_SECONDS)
+    facts = FactStore(directory, FactLimits(settings.facts_limit_user, settings.facts_limit_env), poll=poll)
+
+    async def keep_fact(target: Target, fact: str, origin: Origin) -> None:
+        from odek.memory.remember import remember
+
+        kept = await remember(
+            facts, target, fact, embedder=make_embedder(), ask=ask, settings=settings, origin=origin
+        )
+        told = MemoryEvent("fact_added", target=target, content=kept.change.fact.text)
+        match kept.kind:
+            case "added":
+                emit(told)
+            case "merged":
+                emit(msgspec.structs.replace(told, kind="fact_merged", similarity=kept.similarity))
+            case "duplicate":
+                pass
+
+    return SessionEndParts(
+        directory=directory,
+        settings=settings,
+        episodes=EpisodeStore(
+            directory, EpisodeLimits(settings.max_episodes, settings.episode_ttl_days), poll=poll
+        ),
+        read=partial(read_record, home / "sessions"),
+        ask=ask,
+        make_embedder=make_embedder,
+        keep_fact=keep_fact,
+        emit=emit,
+        mask=mask,
+        drain=drain,
+    )

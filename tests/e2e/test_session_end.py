@@ -1,0 +1,169 @@
+"""The end of a session through the real command: what is remembered, by whom, and when it is not."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import trio
+
+from tests.support.cli import Odek
+from tests.support.model_server import (
+    Answer,
+    RecordedRequest,
+    by_request,
+    open_model_server,
+    stall,
+    text_answer,
+)
+
+RECORD = "The person had a race in the file tool found and fixed; nineteen tests were added."
+
+
+def is_extraction(request: RecordedRequest) -> bool:
+    """Tell a question of the memory from a turn of the conversation."""
+    return "transcript of a finished session" in request.json["messages"][0]["content"]
+
+
+def answering(extraction: Answer) -> Answer:
+    """Answer turns with a word, and questions for a record with ``extraction``."""
+    return by_request(lambda request: extraction if is_extraction(request) else text_answer("Done."))
+
+
+async def talk(odek: Odek, turns: int) -> None:
+    """Have a session of some turns."""
+    assert (await odek.run("run", "fix the race in the file tool")).status == 0
+    for number in range(2, turns + 1):
+        assert (await odek.run("continue", f"go on, step {number}")).status == 0
+
+
+def episodes(odek: Odek) -> list[dict[str, Any]]:
+    """Return the stored episodes."""
+    path = odek.home / "memory" / "index.json"
+    return msgspec.json.decode(path.read_bytes(), type=list[dict[str, Any]]) if path.exists() else []
+
+
+async def jobs(odek: Odek, *flags: str) -> list[dict[str, Any]]:
+    """Return what ``odek memory jobs`` lists."""
+    done = await odek.run("memory", "jobs", "--json", *flags)
+    return msgspec.json.decode(done.stdout.encode(), type=list[dict[str, Any]])
+
+
+async def test_a_session_of_three_turns_leaves_one_episode(tmp_path: Path) -> None:
+    """Two turns leave nothing and cost nothing; the third leaves a record, asked for once."""
+    async with open_model_server(default=answering(text_answer(RECORD))) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        await talk(odek, 2)
+        before, requests_before = episodes(odek), len(server.requests)
+        await odek.run("continue", "and now commit it")
+        asked = [request for request in server.requests if is_extraction(request)]
+        owed, everything = await jobs(odek), await jobs(odek, "--all")
+
+    (episode,) = episodes(odek)
+    (text,) = list((odek.home / "memory").glob("2*.md"))
+    assert (before, requests_before, len(asked)) == ([], 2, 1)
+    assert (episode["turns"], episode["summary"]) == (3, RECORD)
+    assert not episode["provenance"].get("untrusted", False)
+    assert text.read_text() == RECORD
+    assert owed == []
+    assert [job["state"] for job in everything] == ["done"]
+
+
+async def test_the_transcript_holds_no_tool_result_and_no_instructions(tmp_path: Path) -> None:
+    """What the model reads of the session is what was said."""
+    async with open_model_server(default=answering(text_answer(RECORD))) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        await talk(odek, 3)
+        (asked,) = [request for request in server.requests if is_extraction(request)]
+
+    transcript = asked.json["messages"][-1]["content"]
+    assert transcript.startswith("The person said: fix the race in the file tool\n\nThe agent said: Done.")
+    assert "You are odek" not in transcript
+    assert "tools" not in asked.json
+
+
+async def test_a_killed_extraction_is_done_by_the_next_command(tmp_path: Path) -> None:
+    """SIGKILL while the model is asked loses nothing, and nothing is stored twice."""
+    async with open_model_server(default=answering(stall())) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        await talk(odek, 2)
+        async with odek.start("continue", "and now commit it") as running:
+            with trio.fail_after(20):
+                await server.wait_requests(4)
+            running.signal(signal.SIGKILL)
+            await running.wait()
+        owed = await jobs(odek)
+    async with open_model_server(default=answering(text_answer(RECORD))) as server:
+        odek.environment["ODEK_BASE_URL"] = server.base_url
+        await odek.run("run", "something else")
+        await odek.run("run", "something else again")
+        asked = [request for request in server.requests if is_extraction(request)]
+
+    assert [job["state"] for job in owed] == ["owed"]
+    assert [episode["summary"] for episode in episodes(odek)] == [RECORD]
+    assert len(asked) == 1
+    assert await jobs(odek) == []
+
+
+async def test_ctrl_c_twice_leaves_what_is_owed_to_the_next_run(tmp_path: Path) -> None:
+    """The first Ctrl-C is answered by what is being waited for, the second ends the wait; status stays 0."""
+    async with open_model_server(default=answering(stall())) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        await talk(odek, 2)
+        async with odek.start("continue", "and now commit it") as running:
+            await running.wait_for("remembering what was done")
+            running.stderr.clear()
+            running.signal(signal.SIGINT)
+            await running.wait_for("remembering what was done")
+            running.signal(signal.SIGINT)
+            with trio.fail_after(5):
+                done = await running.wait()
+
+    assert (done.status, done.stdout) == (0, "Done.\n")
+    assert "not remembered yet" in done.stderr
+    (job,) = await jobs(odek)
+    assert (job["state"], job["failures"]) == ("owed", [])
+
+
+async def test_nothing_usable_in_the_reply_stores_nothing(tmp_path: Path) -> None:
+    """A reply that declines is no record, and is not asked for again."""
+    async with open_model_server(
+        default=answering(text_answer("I'm sorry, I can't help with that."))
+    ) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        await talk(odek, 3)
+
+    assert episodes(odek) == []
+    assert await jobs(odek) == []
+
+
+async def test_three_failures_park_a_job_until_a_person_retries(tmp_path: Path) -> None:
+    """A model that refuses is asked by three processes, not for ever; the reason is listed."""
+    refuse = by_request(lambda _: text_answer("", finish_reason="length"))
+    async with open_model_server(default=answering(refuse)) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        await talk(odek, 3)
+        await odek.run("run", "a second thing")
+        parking = await odek.run("run", "a third thing")
+        await odek.run("run", "a fourth thing")
+        asked = [request for request in server.requests if is_extraction(request)]
+        (parked,) = await jobs(odek)
+        (again,) = await jobs(odek, "--retry")
+
+    assert len(asked) == 3
+    assert "gave up on remembering" in parking.stderr
+    assert (parked["state"], len(parked["failures"]), again["state"]) == ("parked", 3, "owed")
+
+
+async def test_the_buffer_survives_in_the_session(tmp_path: Path) -> None:
+    """Each turn leaves its line, and a later process adds to them."""
+    async with open_model_server(default=text_answer("ok")) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        await talk(odek, 2)
+
+    (session,) = odek.sessions()
+    lines = msgspec.json.decode(session.read_bytes())["buffer"]
+    assert [line[5:] for line in lines] == [
+        '  user   "fix the race in the file tool"',
+        '  user   "go on, step 2"',
+    ]
