@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import trio
@@ -25,14 +25,15 @@ from odek.events import Event, MemoryEvent, Notice, PlanChanged
 from odek.gate import PolicyGate
 from odek.llm.choice import choose
 from odek.llm.model import Model
-from odek.loop import Agent, TurnMemory
+from odek.loop import Agent
 from odek.memory.ask import ask_with
 from odek.memory.buffer import TurnNote, turn_lines
 from odek.memory.drain import Drain
 from odek.memory.facts import FactLimits
+from odek.memory.observers import also_to
 from odek.memory.service import Memory, MemoryParts, open_memory
 from odek.memory.session_end import SessionEnd, open_session_end
-from odek.memory.turn_context import TurnContext
+from odek.memory.turn_context import TurnContext, origin_of
 from odek.messages import SystemMessage
 from odek.prompt import PromptParts, system_prompt
 from odek.sessions.ending import ANSWER_SECONDS, session_end_parts, wants_session_end
@@ -55,9 +56,6 @@ from odek.trust.fence import FENCE_RULE, fence
 from odek.trust.paths import Where, literal, reads_outside
 from odek.trust.secrets import Masker
 from subagent.background import Background, open_background
-
-if TYPE_CHECKING:
-    from odek.memory.journal import Origin
 
 __all__ = ["OpenAgent", "Setup", "open_agent", "open_memory_alone"]
 
@@ -125,7 +123,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
     """
     config = setup.resolved.config
     if setup.memory_event_handler is not None:
-        setup = msgspec.structs.replace(setup, emit=_also(setup.emit, setup.memory_event_handler))
+        setup = msgspec.structs.replace(setup, emit=also_to(setup.emit, setup.memory_event_handler))
     if config.sandbox:
         raise ConfigError(
             "sandbox is set, but this version has no sandbox; remove the setting to run without"
@@ -156,6 +154,11 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             taint=session.add_taint,
             is_untrusted=lambda: session.episode_untrusted,
         )
+        turns = None
+        if memory is not None:
+            turns = TurnContext(
+                memory, session, plan.open_titles, keep_record=setup.keep_session, mask=masker.mask
+            )
         agent = Agent(
             model=model,
             tools=_chosen(offered, config),
@@ -168,7 +171,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             max_tokens=config.llm.max_tokens,
             temperature=config.llm.temperature,
             thinking=config.thinking,
-            memory=_turn_memory(setup, memory, session, plan, masker.mask),
+            memory=turns,
             note_turn=partial(_note_turn, session, ending, buffer=config.memory.buffer_enabled),
         )
         yield OpenAgent(agent, session, plan, memory, where)
@@ -212,20 +215,6 @@ async def _name_local_servers(emit: Callable[[Event], None]) -> None:
     for server in await find_local_servers():
         model = server.models[0] if server.models else "NAME"
         emit(Notice(f"{server.name} answers here; to use it: --base-url {server.base_url} --model {model}"))
-
-
-def _also(emit: Callable[[Event], None], handler: Callable[[MemoryEvent], None]) -> Callable[[Event], None]:
-    """Return what passes events on, and those of the memory to ``handler`` as well."""
-
-    def both(event: Event) -> None:
-        emit(event)
-        if isinstance(event, MemoryEvent):
-            try:
-                handler(event)
-            except Exception as error:  # noqa: BLE001 - a foreign handler must not break a turn
-                emit(Notice(f"memory_event_handler failed: {type(error).__name__}: {error}", "warning"))
-
-    return both
 
 
 async def _open_memory(stack: AsyncExitStack, setup: Setup, model: Model) -> Memory | None:
@@ -273,29 +262,6 @@ def _embedder(setup: Setup) -> Embedder:
     if notice:
         setup.emit(Notice(notice, "warning"))
     return embedder
-
-
-def _turn_memory(
-    setup: Setup, memory: Memory | None, session: Session, plan: Plan, mask: Callable[[str], str]
-) -> TurnMemory | None:
-    """Return what adds to each turn what is remembered about it and about the plan."""
-    if memory is None:
-        return None
-    return TurnContext(memory, session, plan.open_titles, keep_record=setup.keep_session, mask=mask)
-
-
-def _origin(session: Session, call_id: str) -> "Origin":
-    """Return on whose behalf a call changes the memory; an untrusted session asked a person."""
-    from odek.memory.journal import Origin
-
-    untrusted = session.episode_untrusted
-    return Origin(
-        session=session.id,
-        turn=session.turns,
-        call_id=call_id,
-        approval="person" if untrusted else "policy",
-        tainted=untrusted,
-    )
 
 
 async def _close_session(session: Session, ending: SessionEnd) -> None:
@@ -378,7 +344,7 @@ def _tools(
         HttpGetTool(),
         PlanTool(plan),
         SessionSearchTool(setup.home / "sessions", disk, session=session.id),
-        *([MemoryTool(memory, partial(_origin, session))] if memory is not None else []),
+        *([MemoryTool(memory, partial(origin_of, session))] if memory is not None else []),
     ]
 
 

@@ -1,7 +1,8 @@
 """The gate of tool calls: what their effects mean, what the policy says, what a person answers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
+import msgspec
 import trio
 
 from odek.batch import Admission, GateRequest
@@ -37,6 +38,8 @@ class PolicyGate:
         taint: Is told, before an admitted call runs, why its result makes the session's
             memory untrusted (maybe for no reason), and whether it brings in text that
             the person did not write.
+        is_untrusted: Whether the session has taken in untrusted content: a person must then
+            allow what it writes to the memory, whatever the policy says.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class PolicyGate:
         approver: Approver | None,
         emit: Callable[[Event], None],
         taint: Callable[[tuple[str, ...], bool], None],
+        is_untrusted: Callable[[], bool] = lambda: False,
     ) -> None:
         self._where = where
         self._settings = settings
@@ -55,13 +59,22 @@ class PolicyGate:
         self._approver = approver
         self._emit = emit
         self._taint = taint
+        self._is_untrusted = is_untrusted
 
     async def admit(self, requests: Sequence[GateRequest]) -> Sequence[Admission]:
         """Decide about ``requests``; all that need a person are asked about at once."""
         verdicts = await trio.to_thread.run_sync(self._assess, requests)
         questions = [_question(request, verdict) for request, verdict in zip(requests, verdicts, strict=True)]
-        rulings = resolve(questions, self._settings, self._state)
-        answers = await self._ask([ruling for ruling in rulings if ruling.action == "ask"])
+        guarded = {
+            request.call_id
+            for request in requests
+            if request.prepared.effects.writes_memory and self._is_untrusted()
+        }
+        rulings = [
+            _for_a_person(ruling) if ruling.request.call_id in guarded else ruling
+            for ruling in resolve(questions, self._settings, self._state)
+        ]
+        answers = await self._ask([ruling for ruling in rulings if ruling.action == "ask"], guarded)
         return [
             self._admission(request, ruling, answers.get(ruling.request.call_id))
             for request, ruling in zip(requests, rulings, strict=True)
@@ -74,12 +87,15 @@ class PolicyGate:
     def _assess(self, requests: Sequence[GateRequest]) -> list[Verdict]:
         return [assess(request.prepared.effects, self._where) for request in requests]
 
-    async def _ask(self, asked: Sequence[Ruling]) -> dict[str, Answer]:
+    async def _ask(self, asked: Sequence[Ruling], guarded: Collection[str]) -> dict[str, Answer]:
+        """Ask about ``asked``; those that are ``guarded`` are for a person alone to allow."""
         if not asked:
             return {}
         approver = self._approver or NobodyApprover(self._settings.non_interactive)
         questions = [ruling.request for ruling in asked]
-        answers = await approver.ask(questions)
+        answers = list(await approver.ask(questions))
+        if self._approver is None:
+            answers = ["deny" if q.call_id in guarded else a for q, a in zip(questions, answers, strict=True)]
         for question, answer in zip(questions, answers, strict=True):
             risk = question.verdict.risk
             if answer == "trust_class" and question.trustable:
@@ -117,6 +133,14 @@ class PolicyGate:
                 "and there is nobody to ask. Say what you would have run and why."
             )
         return f"not run: the person did not allow this call ({ruling.reason}). Ask what they want instead."
+
+
+def _for_a_person(ruling: Ruling) -> Ruling:
+    """Return the ruling on a memory write of a session that took in untrusted content."""
+    if ruling.action == "deny":
+        return ruling
+    request = msgspec.structs.replace(ruling.request, trustable=False)
+    return Ruling(request, "ask", "policy", "this session took in untrusted content, and memory outlives it")
 
 
 def _question(request: GateRequest, verdict: Verdict) -> ApprovalRequest:

@@ -25,6 +25,8 @@ def add_arguments(action: str, facts: argparse.ArgumentParser) -> None:  # noqa:
     remove = actions.add_parser("remove", parents=[as_json], help="remove a fact")
     remove.add_argument("old_text", metavar="TEXT", help="the fact, or a part that no other fact has")
     remove.add_argument("--target", choices=["user", "env"], help="look in this file alone")
+    edit = actions.add_parser("edit", parents=[as_json], help="open a file in $EDITOR")
+    edit.add_argument("target", choices=["user", "env"], help="about the person, or about the environment")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -42,6 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
             case "remove":
                 fact = store.select(arguments.old_text, arguments.target)
                 _print_change("removed", store.remove(fact, origin=by_person()), arguments)
+            case "edit":
+                from odek.cli.memory_edit import edit
+
+                return edit(store, arguments.target, as_json=arguments.json)
             case _:
                 _show(store, arguments)
     except TargetChangedError as error:

@@ -134,7 +134,7 @@ def _wording(
             done = ", ".join(map(one_line, changes))
             return f"the answer denies changes that were made: {done}", Attr.MAGENTA
         case MemoryEvent():
-            return _memory(event), Attr.DIM
+            return _memory(event, style), Attr.DIM
         case Notice(text, level):
             return one_line(text), Attr.MAGENTA if level == "warning" else Attr.DIM
         case ToolRunning(_, name, seconds):
@@ -151,15 +151,19 @@ def _wording(
             assert_never(unreachable)
 
 
-def _memory(event: MemoryEvent) -> str:
+def _memory(event: MemoryEvent, style: Style) -> str:
     """Return what happened to the memory, and to which part of it."""
     subject = event.target or event.session_id
-    did = event.kind.split("_", 1)[1].replace("_", " ")
-    text = f"memory[{one_line(subject)}] {did}" if subject else f"memory {did}"
+    where = f"memory[{one_line(subject)}]" if subject else "memory"
+    sign = f"{style.glyph('memory')} " if style.glyph("memory") else ""
     if event.kind == "fact_consolidated":
-        text += f" ({event.count} to {event.new_count} entries)"
-    elif event.kind == "episode_evicted":
-        text += f": {event.count}"
+        text = f"consolidated {where} ({event.count} {style.glyph('arrow')} {event.new_count} entries)"
+        return sign + text
+    text = f"{sign}{where} {event.kind.split('_', 1)[1].replace('_', ' ')}"
+    if event.similarity is not None:
+        text += f" (likeness {event.similarity:.2f})"
+    if event.kind == "episode_evicted":
+        text += f" {event.count}: {', '.join(map(one_line, event.sessions))}"
     return f"{text}: {one_line(event.content)}" if event.content else text
 
 

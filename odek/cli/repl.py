@@ -37,9 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Talk until the person leaves."""
     warmup.begin()
+    import msgspec
+
     from odek.cli.agent import run_trio, start
 
-    run = start(arguments, resume=arguments.id, task="repl")
+    run = msgspec.structs.replace(start(arguments, resume=arguments.id, task="repl"), watch_memory=True)
     return run_trio(lambda interrupts: _talk(run, interrupts))
 
 

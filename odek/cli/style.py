@@ -57,6 +57,7 @@ _GLYPHS: Final = {
     "bar": ("│", "|"),
     "wrap": ("┊", ":"),
     "warning": ("!", "!"),
+    "memory": ("🧠", ""),
 }
 
 

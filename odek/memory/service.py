@@ -1,46 +1,121 @@
 """The memory as the agent uses it: async, and frozen where the prompt needs it."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
 import trio
 
-from odek.errors import StoreError
+from odek.config.memory_settings import MemorySettings
+from odek.embedding.embedder import Embedder
+from odek.errors import EmbeddingError, StoreError
+from odek.events import Event, MemoryEvent, Notice
+from odek.memory.ask import Ask
+from odek.memory.context_text import fill_warning
+from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.facts import TARGETS, Change, Fact, FactLimits, Facts, FactStore, Target
+from odek.memory.outside import Outside
+from odek.memory.places import is_episode_id
+from odek.memory.watch import Scan, watch
 
-__all__ = ["Memory", "open_memory"]
+if TYPE_CHECKING:
+    from odek.memory.consolidate import Consolidated
+    from odek.memory.episode_index import EpisodeIndex, Library
+    from odek.memory.episodes import Episode, EpisodeText
+    from odek.memory.journal import Origin
+    from odek.memory.ranker import Found
+    from odek.memory.recall import Considered, Document
+    from odek.memory.remember import Remembered
 
-WARN_PERCENT = 90
-"""From here on a file is nearly full: one more entry of usual length may not fit."""
+__all__ = ["Memory", "MemoryParts", "Recalled", "open_memory"]
+
+CONSOLIDATION_GRACE_SECONDS = 2.0
+"""Leaving waits so long for a consolidation under way; the next addition begins another one."""
+
+CONSOLIDATION_STEP_PERCENT = 5
+"""A file that could not be made smaller is tried again when it is fuller by so much."""
 
 _T = TypeVar("_T")
 _SECTIONS: dict[Target, str] = {"user": "── User Profile ──", "env": "── Environment ──"}
 
 
+def _projection() -> Embedder:
+    from odek.embedding.local import ProjectionEmbedder
+
+    return ProjectionEmbedder()
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+class MemoryParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the memory works with; without any it keeps facts, and compares by words.
+
+    ``ask`` puts a question to the model, None when there is none. ``emit`` takes what happens
+    and never waits. ``watched`` says that the directory is watched from the first turn on.
+    """
+
+    settings: MemorySettings = MemorySettings()
+    make_embedder: Callable[[], Embedder] = _projection
+    ask: Ask | None = None
+    emit: Callable[[Event], None] = _ignore
+    watched: bool = False
+
+
+class Recalled(msgspec.Struct, frozen=True):
+    """What a turn is given, what was considered, and why there was no comparison, if so."""
+
+    documents: "tuple[Document, ...]" = ()
+    considered: "tuple[Considered, ...]" = ()
+    note: str = ""
+
+
 @asynccontextmanager
-async def open_memory(directory: Path, limits: FactLimits) -> AsyncGenerator["Memory"]:
+async def open_memory(
+    directory: Path, limits: FactLimits, parts: MemoryParts | None = None
+) -> AsyncGenerator["Memory"]:
     """Open the memory below ``directory`` and freeze what the prompt says of it."""
     store = FactStore(directory, limits, poll=trio.from_thread.check_cancelled)
-    memory = Memory(store)
-    await memory.freeze()
-    yield memory
+    async with open_drained_jobs(Drain(CONSOLIDATION_GRACE_SECONDS)) as jobs, trio.open_nursery() as nursery:
+        memory = Memory(directory, store, parts or MemoryParts(), nursery, jobs)
+        await memory.freeze()
+        yield memory
+        nursery.cancel_scope.cancel()
 
 
 class Memory:
-    """Facts for one agent. Every method but ``prompt_block`` sees what is on disk now.
+    """Facts and episodes for one agent. Every method but ``prompt_block`` sees what is on disk now.
 
     The methods that change something raise as the ones of ``FactStore`` do.
     ``notices`` says, a line each, what was left out of the prompt and why.
     """
 
-    def __init__(self, store: FactStore) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        store: FactStore,
+        parts: MemoryParts,
+        nursery: trio.Nursery,
+        jobs: trio.Nursery,
+    ) -> None:
+        self.directory = directory
+        self.settings = parts.settings
         self._store = store
+        self._parts = parts
+        self._nursery = nursery
+        self._jobs = jobs
         # Changes queue for one lock anyway; a few threads keep reads from waiting behind them.
         self._limiter = trio.CapacityLimiter(4)
+        self._outside = Outside(directory)
+        self._index: EpisodeIndex | None = None
+        self._tried: dict[Target, int] = {}
+        self._is_watched = False
         self._block = ""
+        self._frozen: tuple[Facts, ...] = ()
         self.notices: tuple[str, ...] = ()
 
     def prompt_block(self) -> str:
@@ -50,42 +125,114 @@ class Memory:
         """
         return self._block
 
+    @property
+    def frozen(self) -> tuple[Facts, ...]:
+        """The facts as they were at the start."""
+        return self._frozen
+
     async def freeze(self) -> None:
         """Take the snapshot for the prompt; what cannot be read or must not be is named in ``notices``."""
-        files: list[Facts] = []
-        notices: list[str] = []
-        for target in TARGETS:
-            try:
-                files.append(await self._in_thread(partial(self._store.read, target)))
-            except StoreError as error:
-                notices.append(f"memory: {target}.md is left out of the prompt: {error}")
+        files, failed = await self._in_thread(self._read_each)
+        notices = [f"memory: {target}.md is left out of the prompt: {error}" for target, error in failed]
         for facts in files:
             notices += [
                 f"memory: entry {fact.index} of {fact.target}.md is left out of the prompt: {fact.rejection}"
                 for fact in facts.entries
                 if fact.rejection
             ]
+        self._frozen = tuple(files)
+        self._outside.start(self._frozen)
         self._block = _block(files)
         self.notices = tuple(notices)
 
     async def context(self, query: str) -> str:  # noqa: ARG002 - the seam's; a full file concerns every query
         """Return what the model should know beside the person's message: which file is nearly full."""
+        return "\n".join(filter(None, map(fill_warning, await self.fills())))
+
+    async def fills(self) -> tuple[Facts, ...]:
+        """Return both files, () when one cannot be read: a turn does not fail for it."""
         try:
-            files = await self.read()
+            return await self.read()
         except StoreError:
-            return ""  # whoever changes or reads the memory is told; a turn does not fail for it
-        return "\n".join(filter(None, map(fill_warning, files)))
+            return ()  # whoever changes or reads the memory is told
+
+    async def recall(self, query: str, *, shown: Callable[[str], bool] = lambda _: False) -> Recalled:
+        """Return the episodes that ``query`` is about; never fails, and never waits for long.
+
+        ``shown`` tells whether the conversation holds an episode already.
+        """
+        try:
+            seen = await self.look()
+            library = await self._library(seen)
+        except StoreError as error:
+            return Recalled(note=str(error))
+        if library is None:
+            return Recalled()
+        if not library.documents or self._index is None:
+            return Recalled(considered=library.left_out)
+        from odek.memory.recall import OVER_FETCH, choose
+
+        try:
+            hits = await self._index.nearest(query, library.documents, OVER_FETCH)
+        except EmbeddingError as error:
+            return Recalled(considered=library.left_out, note=f"episodes could not be compared: {error}")
+        by_words = self._index.embedder.fingerprint.startswith("rp/")
+        known = frozenset(hit.document.session_id for hit in hits if shown(hit.document.session_id))
+        documents, considered = choose(query, hits, by_words=by_words, shown=known)
+        return Recalled(tuple(documents), (*considered, *library.left_out))
+
+    async def look(self) -> Scan:
+        """Look at the directory; tell of what was changed from outside. Costs a scan.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        self._begin_watching()
+        seen, events = await self._in_thread(partial(self._outside.look, self._store))
+        for event in events:
+            self._parts.emit(event)
+        return seen
 
     async def read(self) -> tuple[Facts, ...]:
         """Return both files."""
         return await self._in_thread(lambda: tuple(self._store.read(target) for target in TARGETS))
 
-    async def search(self, query: str) -> list[Fact]:
-        """Return the facts that share words with ``query``, best first."""
-        from odek.memory.fact_search import search_facts
+    async def search(self, query: str) -> "Found":
+        """Return the facts and the recallable episodes that are about ``query``, best first."""
+        from odek.memory.ranker import Candidate, search
 
         files = await self.read()
-        return search_facts((fact for facts in files for fact in facts.entries if not fact.rejection), query)
+        candidates = [
+            Candidate("fact", f"{fact.target}.md", fact.text)
+            for facts in files
+            for fact in reversed(facts.entries)
+            if not fact.rejection
+        ]
+        library = await self._library(await self.look())
+        candidates += [
+            Candidate("episode", document.session_id, document.text, document.created_at)
+            for document in (library.documents if library is not None else ())
+        ]
+        ask = self._parts.ask if self.settings.llm_search else None
+        return await search(query, candidates, embedder=self._embedder(), ask=ask)
+
+    async def episodes(self) -> "tuple[tuple[Episode, ...], int]":
+        """Return the episodes that may be recalled, newest first, and how many wait for a person."""
+        from odek.memory.episodes import EpisodeStore
+
+        listed = await self._in_thread(EpisodeStore(self.directory).read_index)
+        recallable = tuple(episode for episode in listed if episode.provenance.is_recallable)
+        return recallable, len(listed) - len(recallable)
+
+    async def episode(self, session_id: str) -> "EpisodeText":
+        """Return one episode, whatever its trust.
+
+        Raises:
+            StoreError: there is none, or it cannot be read.
+        """
+        from odek.memory.episodes import EpisodeStore
+
+        return await self._in_thread(partial(EpisodeStore(self.directory).read, session_id))
 
     async def check_content(self, content: str) -> str:
         """Return ``content`` as it would be stored, or raise why it would not."""
@@ -95,34 +242,142 @@ class Memory:
         """Return the one entry that ``old_text`` names."""
         return await self._in_thread(partial(self._store.select, old_text, target))
 
-    async def add(self, target: Target, content: str) -> Change:
-        """Store a fact."""
-        return await self._in_thread(partial(self._store.add, target, content))
+    async def add(self, target: Target, content: str, origin: "Origin | None" = None) -> "Remembered":
+        """Store a fact, or fold it into one that says the same."""
+        from odek.memory.remember import remember
 
-    async def replace(self, fact: Fact, content: str) -> Change:
+        made = await remember(
+            self._store,
+            target,
+            content,
+            embedder=self._embedder(),
+            ask=self._parts.ask,
+            settings=self.settings,
+            origin=origin,
+            limiter=self._limiter,
+        )
+        if made.note:
+            self._parts.emit(Notice(made.note))
+        if made.change.changed:
+            text = made.change.fact.text
+            if made.kind == "merged":
+                self._tell(MemoryEvent("fact_merged", target, text, similarity=made.similarity))
+            else:
+                self._tell(MemoryEvent("fact_added", target, text))
+            self._consolidate_if_full(made.change.facts)
+        return made
+
+    async def replace(self, fact: Fact, content: str, origin: "Origin | None" = None) -> Change:
         """Put ``content`` in the place of ``fact``."""
-        return await self._in_thread(partial(self._store.replace, fact, content))
+        change = await self._in_thread(partial(self._store.replace, fact, content, origin=origin))
+        if change.changed:
+            self._tell(MemoryEvent("fact_replaced", fact.target, change.fact.text))
+            self._consolidate_if_full(change.facts)
+        return change
 
-    async def remove(self, fact: Fact) -> Change:
+    async def remove(self, fact: Fact, origin: "Origin | None" = None) -> Change:
         """Remove ``fact``."""
-        return await self._in_thread(partial(self._store.remove, fact))
+        change = await self._in_thread(partial(self._store.remove, fact, origin=origin))
+        self._tell(MemoryEvent("fact_removed", fact.target, fact.shown))
+        return change
+
+    async def consolidate(
+        self, target: Target, *, dry_run: bool = False, origin: "Origin | None" = None
+    ) -> "Consolidated":
+        """Let the model merge related entries of one file.
+
+        Raises:
+            StoreError: there is no model to ask, or the file cannot be read or written.
+        """
+        if self._parts.ask is None or not self.settings.llm_consolidate:
+            raise StoreError(
+                "memory: nothing can be merged without a model (memory.llm_consolidate, api_key or base_url)"
+            )
+        from odek.memory.consolidate import consolidate
+
+        done = await consolidate(
+            self._store, target, self._parts.ask, dry_run=dry_run, origin=origin, limiter=self._limiter
+        )
+        if done.applied:
+            count, new_count = len(done.before), len(done.after)
+            self._tell(MemoryEvent("fact_consolidated", target, count=count, new_count=new_count))
+        return done
+
+    def _consolidate_if_full(self, facts: Facts) -> None:
+        """Begin to merge entries in the background when the file has reached its mark, once at a time."""
+        mark, tried = self.settings.consolidate_at_cap_pct, self._tried.get(facts.target)
+        if not mark or facts.percent < mark or self._parts.ask is None or not self.settings.llm_consolidate:
+            return
+        if tried is None or facts.percent >= tried + CONSOLIDATION_STEP_PERCENT:
+            self._tried[facts.target] = facts.percent
+            self._jobs.start_soon(self._consolidate_quietly, facts.target)
+
+    async def _consolidate_quietly(self, target: Target) -> None:
+        from odek.memory.journal import Origin
+
+        try:
+            done = await self.consolidate(target, origin=Origin(approval="policy"))
+        except StoreError as error:
+            self._parts.emit(Notice(f"memory: {target}.md was not consolidated: {error}"))
+            return
+        if done.applied:
+            del self._tried[target]
+
+    async def _library(self, seen: Scan) -> "Library | None":
+        """Return the episodes, None when there never was one: then nothing is loaded for them."""
+        if self._index is None:
+            if not any(
+                is_episode_id(name.removesuffix(".md")) for name in seen.stamps if name != "journal.jsonl"
+            ):
+                return None
+            from odek.memory.episode_index import EpisodeIndex
+            from odek.memory.episodes import EpisodeStore
+
+            self._index = EpisodeIndex(
+                self.directory,
+                EpisodeStore(self.directory),
+                self._embedder(),
+                self._nursery,
+                self._limiter,
+            )
+        return await self._index.library(seen)
+
+    def _embedder(self) -> Embedder:
+        return self._index.embedder if self._index is not None else self._parts.make_embedder()
+
+    def _begin_watching(self) -> None:
+        """Watch from the second look on: nothing of it is on the way of the first request."""
+        if self._parts.watched and not self._is_watched and self._outside.looks:
+            self._is_watched = True
+            self._nursery.start_soon(
+                watch, self.directory, self._on_hint, lambda line: self._parts.emit(Notice(line))
+            )
+
+    async def _on_hint(self) -> None:
+        try:
+            await self.look()
+        except StoreError:
+            return  # the next use says so
+
+    def _tell(self, event: MemoryEvent) -> None:
+        self._parts.emit(event)
+
+    def _read_each(self) -> tuple[list[Facts], list[tuple[Target, StoreError]]]:
+        files: list[Facts] = []
+        failed: list[tuple[Target, StoreError]] = []
+        for target in TARGETS:
+            try:
+                files.append(self._store.read(target))
+            except StoreError as error:
+                failed.append((target, error))
+        return files, failed
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
         # Never abandoned: a cancel may end the wait for the lock (through ``poll``), not split a write.
         return await trio.to_thread.run_sync(work, abandon_on_cancel=False, limiter=self._limiter)
 
 
-def fill_warning(facts: Facts) -> str:
-    """Return one line for the model if the file is nearly full, else ""."""
-    if facts.percent < WARN_PERCENT:
-        return ""
-    return (
-        f"⚠ {facts.target} fact file {facts.percent}% full — "
-        "evict stale entries via memory remove before your next add."
-    )
-
-
-def _block(files: list[Facts]) -> str:
+def _block(files: Sequence[Facts]) -> str:
     sections: list[str] = []
     for facts in files:
         texts = [fact.text for fact in facts.entries if not fact.rejection]

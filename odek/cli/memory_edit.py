@@ -1,0 +1,70 @@
+"""``odek memory facts edit``: a fact file in the person's editor, saved only over what they saw."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odek.cli.memory_stores import by_person
+from odek.errors import ConfigError, MemoryRefusedError, TargetChangedError
+
+if TYPE_CHECKING:
+    from odek.memory.facts import FactStore, Target
+
+__all__ = ["edit"]
+
+SEPARATOR = "\n§\n"
+
+
+def edit(store: "FactStore", target: "Target", *, as_json: bool) -> int:
+    """Open the entries of ``target`` in an editor and save them; return the exit status.
+
+    What cannot be saved, because the file changed meanwhile or an entry is refused, is kept
+    in a file that is named.
+
+    Raises:
+        ConfigError: there is no editor, or it failed.
+    """
+    from odek.memory.fact_file import FactFile
+
+    facts = store.read(target)
+    before = SEPARATOR.join(fact.text for fact in facts.entries)
+    descriptor, name = tempfile.mkstemp(prefix=f"odek-{target}-", suffix=".md")
+    draft = Path(name)
+    os.close(descriptor)
+    draft.write_text(before + "\n" if before else "", encoding="utf-8")
+    _run_editor(draft)
+    entries = FactFile.parse(draft.read_bytes()).texts
+    if list(entries) == [fact.text for fact in facts.entries]:
+        draft.unlink()
+        return _done("unchanged", target, facts.percent, as_json=as_json)
+    try:
+        after = store.replace_all(target, facts.content_hash, entries, origin=by_person())
+    except (MemoryRefusedError, TargetChangedError) as error:
+        print(f"odek: {error}\nodek: your text is kept in {draft}", file=sys.stderr)
+        return 1
+    draft.unlink()
+    return _done("saved", target, after.percent, as_json=as_json)
+
+
+def _run_editor(draft: Path) -> None:
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        status = subprocess.run([*shlex.split(command), str(draft)], check=False).returncode
+    except (OSError, ValueError) as error:
+        draft.unlink()
+        raise ConfigError(f"the editor {command!r} cannot be started ({error}); set EDITOR") from None
+    if status != 0:
+        raise ConfigError(f"the editor {command!r} ended with {status}; nothing is saved, see {draft}")
+
+
+def _done(done: str, target: "Target", percent: int, *, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps({"done": done, "target": target, "percent": percent}))
+    else:
+        print(f"{done}: {target}.md, {percent}% full")
+    return 0

@@ -1,0 +1,185 @@
+"""``odek memory search``, ``why`` and ``consolidate``."""
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from odek.cli.memory_stores import memory_directory, say, shown_time
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from odek.events import Event
+    from odek.memory.facts import Target
+    from odek.memory.recall import Considered
+    from odek.memory.service import Memory
+    from odek.memory.why import WhyRecord
+
+__all__ = ["add_arguments", "run"]
+
+_OUTCOMES = {
+    "injected": "given to the model",
+    "score": "too little alike",
+    "duplicate": "in the conversation already",
+    "budget": "no room beside better ones",
+    "untrusted": "untrusted, waits for review",
+    "withheld": "withheld",
+}
+
+
+def add_arguments(action: str, parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of one of the actions."""
+    match action:
+        case "search":
+            parser.add_argument("query", nargs="+", metavar="QUERY", help="what to look for")
+        case "why":
+            parser.add_argument(
+                "session", nargs="?", metavar="SESSION", help="its id, or the beginning (newest)"
+            )
+            parser.add_argument("turn", nargs="?", type=int, metavar="TURN", help="its number (all)")
+        case _:
+            parser.add_argument("target", nargs="?", choices=["user", "env"], help="one file (both)")
+            parser.add_argument("--dry-run", action="store_true", help="show what would become of it")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out the action."""
+    match arguments.memory_action:
+        case "search":
+            return _with_memory(lambda memory: _search(memory, " ".join(arguments.query), arguments))
+        case "why":
+            return _why(arguments)
+        case _:
+            return _with_memory(lambda memory: _consolidate(memory, arguments))
+
+
+def _with_memory(work: "Callable[[Memory], Awaitable[int]]") -> int:
+    """Run ``work`` on the memory as an agent here would have it."""
+    import os
+    from pathlib import Path
+
+    import trio
+
+    from odek.app import Setup, open_memory_alone
+    from odek.cli.agent import unwrapped_errors
+    from odek.config.files import load
+    from odek.events import Notice
+    from odek.home import home_directory
+    from odek.trust.approval import ApprovalState
+
+    home, workspace = home_directory(os.environ), Path.cwd()
+
+    def emit(event: "Event") -> None:
+        if isinstance(event, Notice) and event.level == "warning":
+            say(event.text)
+
+    async def main() -> int:
+        resolved = load(home, workspace, os.environ, {})
+        setup = Setup(resolved=resolved, home=home, workspace=workspace, emit=emit, approval=ApprovalState())
+        async with open_memory_alone(setup) as memory:
+            return await work(memory)
+
+    with unwrapped_errors():
+        return trio.run(main)
+
+
+async def _search(memory: "Memory", query: str, arguments: argparse.Namespace) -> int:
+    from odek.text import visible
+
+    found = await memory.search(query)
+    if arguments.json:
+        hits = [
+            {"kind": hit.kind, "id": hit.id, "date": hit.age_key, "text": hit.text}
+            for hit in found.candidates
+        ]
+        print(json.dumps({"by": found.by, "note": found.note, "found": hits}, indent=2, ensure_ascii=False))
+        return 0
+    if found.note:
+        say(found.note)
+    for hit in found.candidates:
+        head = hit.id if hit.kind == "fact" else f"{hit.id}  {shown_time(hit.age_key)}"
+        print(f"{head}\n    " + visible(hit.text).replace("\n", "\n    "))
+    if not found.candidates:
+        print("nothing is remembered about it")
+    return 0
+
+
+async def _consolidate(memory: "Memory", arguments: argparse.Namespace) -> int:
+    from odek.memory.facts import TARGETS
+    from odek.memory.journal import Origin
+    from odek.text import visible
+
+    targets: list[Target] = [arguments.target] if arguments.target else list(TARGETS)
+    shown: dict[str, Any] = {}
+    for target in targets:
+        done = await memory.consolidate(target, dry_run=arguments.dry_run, origin=Origin(approval="person"))
+        shown[target] = {
+            "applied": done.applied,
+            "reason": done.reason,
+            "before": done.before,
+            "after": done.after,
+        }
+        if arguments.json:
+            continue
+        if done.applied or (arguments.dry_run and done.reason == "dry run"):
+            verb = "consolidated" if done.applied else "would consolidate"
+            print(f"{verb} {target}.md: {len(done.before)} entries to {len(done.after)}")
+            for text in done.after if arguments.dry_run else ():
+                print("  " + visible(text).replace("\n", "\n  "))
+        else:
+            print(f"{target}.md is unchanged: {visible(done.reason, keep_newlines=False)}")
+    if arguments.json:
+        print(json.dumps(shown, indent=2, ensure_ascii=False))
+    return 0
+
+
+def _why(arguments: argparse.Namespace) -> int:
+    from odek.errors import StoreError
+    from odek.memory.why import WhyLog
+
+    log = WhyLog(memory_directory())
+    wanted = arguments.session or ""
+    sessions = [session for session in log.sessions() if session.startswith(wanted)]
+    if not sessions:
+        raise StoreError(
+            f"memory: nothing is on record about session {wanted[:80]!a}"
+            if wanted
+            else "memory: nothing is on record yet"
+        )
+    if wanted and wanted not in sessions and len(sessions) > 1:
+        raise StoreError(f"memory: {len(sessions)} sessions begin with {wanted[:80]!a}")
+    session = wanted if wanted in sessions else sessions[0]
+    records = [r for r in log.read(session) if arguments.turn in {None, r.turn}]
+    if arguments.json:
+        import msgspec
+
+        turns: Any = msgspec.to_builtins(records)
+        print(json.dumps({"session": session, "turns": turns}, indent=2, ensure_ascii=False))
+        return 0
+    print(f"session {session}")
+    for record in records:
+        _print_turn(record)
+    if not records:
+        print("nothing is on record about this turn")
+    return 0
+
+
+def _print_turn(record: "WhyRecord") -> None:
+    from odek.text import clip_line, visible
+
+    print(f"\nturn {record.turn}, {shown_time(record.time)}: {clip_line(visible(record.query), 100)}")
+    if record.note:
+        print(f"  {visible(record.note, keep_newlines=False)}")
+    for item in record.considered:
+        print(f"  {_item(item)}")
+    if not record.considered:
+        print("  nothing was considered")
+
+
+def _item(item: "Considered") -> str:
+    from odek.text import visible
+
+    score = "" if item.score is None else f" (likeness {item.score:.2f}, common words {item.words})"
+    reason = f": {item.reason}" if item.reason else ""
+    return visible(f"{item.kind} {item.id}: {_OUTCOMES[item.outcome]}{score}{reason}", keep_newlines=False)

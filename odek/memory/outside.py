@@ -1,0 +1,114 @@
+"""What others change while an agent runs, told apart from what the memory itself wrote. Blocking."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odek.errors import StoreError
+from odek.events import Event, MemoryEvent, Notice
+from odek.memory.facts import TARGETS, Facts, FactStore
+from odek.memory.places import INDEX, JOURNAL, LOCK, real_directory
+from odek.memory.watch import Scan, changed_names, scan
+
+if TYPE_CHECKING:
+    from odek.memory.journal import Record
+
+__all__ = ["Outside"]
+
+LOCK_SECONDS = 1.0
+"""For a change that is being written; it takes milliseconds."""
+
+
+class Outside:
+    """Compares the directory with how it was at the last look."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._before = Scan()
+        self._hashes: dict[str, str] = {}
+        self._since = ""
+        self._last_record = ""
+        self._approved: frozenset[str] | None = None
+        self.looks = 0
+
+    def start(self, facts: tuple[Facts, ...]) -> None:
+        """Take what is there as known."""
+        self._since = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        self._hashes = {f"{file.target}.md": file.content_hash for file in facts}
+
+    def look(self, store: FactStore) -> tuple[Scan, list[Event]]:
+        """Return the directory as it is, and what is to be told of it.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        now = scan(self._directory)
+        changed = changed_names(self._before, now)
+        is_first, self._before = not self.looks, now
+        self.looks += 1
+        events: list[Event] = []
+        if INDEX in changed:
+            events += self._promotions()
+        if is_first:
+            return now, events
+        edited = [
+            name for name in sorted(changed) if name not in {INDEX, JOURNAL} and self._differs(name, store)
+        ]
+        if edited:
+            written = self._written()
+            events += [Notice(_text(name)) for name in edited if name.removesuffix(".md") not in written]
+        return now, events
+
+    def _differs(self, name: str, store: FactStore) -> bool:
+        """Tell whether a file says something else than before, or whether that is not known."""
+        target = next((target for target in TARGETS if name == f"{target}.md"), None)
+        if target is None:
+            return True
+        try:
+            after = store.read(target).content_hash
+        except StoreError:
+            return True
+        before, self._hashes[name] = self._hashes.get(name), after
+        return before != after
+
+    def _written(self) -> set[str]:
+        """Return what the memory changed since the last look, in this process or another."""
+        from odek.memory.journal import Journal
+        from odek.storage.locks import exclusive
+
+        try:
+            # A change is on record before its lock is free.
+            with exclusive(real_directory(self._directory) / LOCK, timeout_seconds=LOCK_SECONDS):
+                pass
+            records = Journal(self._directory).read().records
+        except StoreError:
+            records = ()
+        new = self._new(records)
+        if records:
+            self._last_record = records[-1].id
+        return {record.target for record in new}
+
+    def _new(self, records: "tuple[Record, ...]") -> "tuple[Record, ...]":
+        known = [at for at, record in enumerate(records) if record.id == self._last_record]
+        if known:
+            return records[known[-1] + 1 :]
+        return tuple(record for record in records if record.time >= self._since)
+
+    def _promotions(self) -> list[Event]:
+        """Return an event for each episode that a person approved since the last look."""
+        from odek.memory.episodes import EpisodeStore
+
+        episodes = EpisodeStore(self._directory).read_index()
+        approved = frozenset(episode.session_id for episode in episodes if episode.provenance.user_approved)
+        before, self._approved = self._approved, approved
+        if before is None:
+            return []
+        return [
+            MemoryEvent("episode_promoted", session_id=session_id) for session_id in sorted(approved - before)
+        ]
+
+
+def _text(name: str) -> str:
+    if name in {"user.md", "env.md"}:
+        return f"memory: {name} was edited; this session's prompt stays as it began, the next one shows it"
+    return f"memory: the text of episode {name.removesuffix('.md')} was edited"

@@ -1,0 +1,155 @@
+"""What a turn of one session is given by the memory, and the record of why."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+
+from odek.errors import StoreError
+from odek.memory.context_text import context_text, shown_episodes
+from odek.memory.service import Memory, Recalled
+from odek.messages import CONTEXT_NAME, Message, SystemMessage
+from odek.text import clip_bytes
+
+if TYPE_CHECKING:
+    from odek.memory.journal import Origin
+
+__all__ = ["Conversation", "TurnContext", "origin_of"]
+
+QUERY_BYTES = 2048
+"""Of a message: what it begins with says what it is about."""
+
+REPEAT_AFTER_TURNS = 8
+"""What was said so long ago may have left the request, so it is said again."""
+
+
+class Conversation(Protocol):
+    """The session that is going on."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """Everything said so far."""
+        ...
+
+    @property
+    def turns(self) -> int:
+        """How often the person has spoken."""
+        ...
+
+    @property
+    def buffer(self) -> Sequence[str]:
+        """One line for each of the last turns."""
+        ...
+
+    @property
+    def episode_untrusted(self) -> bool:
+        """Whether it has taken in untrusted content."""
+        ...
+
+    def add_taint(self, sources: tuple[str, ...], ingested: bool) -> None:  # noqa: FBT001 - the session's
+        """Remember that untrusted text came in."""
+        ...
+
+
+class TurnContext:
+    """Implements the loop's seam for one session.
+
+    Args:
+        memory: What is remembered.
+        session: The conversation.
+        open_titles: Returns the titles of the plan's steps that are still to be done.
+        keep_record: Whether it is written down why a turn got what it got.
+        mask: Hides secrets.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        session: Conversation,
+        open_titles: Callable[[], Sequence[str]],
+        *,
+        keep_record: bool,
+        mask: Callable[[str], str],
+    ) -> None:
+        self._memory = memory
+        self._session = session
+        self._open_titles = open_titles
+        self._keep_record = keep_record
+        self._mask = mask
+
+    async def context(self, query: str) -> str:
+        """Return text for the model beside the person's message, or ""; never fails."""
+        earlier = [
+            message.content
+            for message in self._session.messages
+            if isinstance(message, SystemMessage) and message.name == CONTEXT_NAME
+        ][-REPEAT_AFTER_TURNS:]
+        wanted = "\n".join([clip_bytes(query, QUERY_BYTES), *self._open_titles()])
+        recalled = await self._memory.recall(wanted, shown=lambda name: bool(shown_episodes(earlier, [name])))
+        if any(document.untrusted for document in recalled.documents):
+            self._session.add_taint(("outside_content",), ingested=True)
+        if self._keep_record:
+            await self._record(wanted, recalled)
+        said = {line for text in earlier for line in text.splitlines()}
+        buffer = [line for line in self._buffer() if line not in said]
+        return context_text(buffer, recalled.documents, await self._memory.fills())
+
+    def _buffer(self) -> Sequence[str]:
+        if not self._memory.settings.buffer_enabled or not self._session.buffer:
+            return ()
+        from odek.memory.buffer import usable_lines
+
+        return usable_lines(self._session.buffer)
+
+    async def _record(self, query: str, recalled: Recalled) -> None:
+        """Write down what was considered; a record that cannot be written is none."""
+        facts = [fact for file in self._memory.frozen for fact in file.entries]
+        if not (facts or recalled.considered or recalled.note):
+            return
+        from odek.memory.recall import Considered
+        from odek.memory.why import WhyLog, WhyRecord
+
+        record = WhyRecord(
+            time=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            turn=self._session.turns + 1,
+            query=self._mask(query),
+            considered=(
+                *recalled.considered,
+                *(
+                    Considered(
+                        "fact",
+                        f"{fact.target} {fact.index}",
+                        "withheld" if fact.rejection else "injected",
+                        reason=fact.rejection,
+                    )
+                    for fact in facts
+                ),
+            ),
+            note=recalled.note,
+        )
+        try:
+            append = partial(WhyLog(self._memory.directory).append, self._session.id, record)
+            await trio.to_thread.run_sync(append)
+        except StoreError:
+            return
+
+
+def origin_of(session: Conversation, call_id: str) -> "Origin":
+    """Return on whose behalf a call changes the memory; for an untrusted session a person was asked."""
+    from odek.memory.journal import Origin
+
+    untrusted = session.episode_untrusted
+    return Origin(
+        session=session.id,
+        turn=session.turns,
+        call_id=call_id,
+        approval="person" if untrusted else "policy",
+        tainted=untrusted,
+    )

@@ -1,0 +1,109 @@
+"""Noticing what others change in the memory's directory. ``Scan`` is pure but for reading the directory.
+
+Events of the file system are hints: they may come late, double or not at all. What counts
+is the comparison of two scans, which every use of the memory can afford.
+"""
+
+import os
+import stat
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+
+import msgspec
+import trio
+
+from odek.errors import StoreError
+from odek.memory.places import INDEX, JOURNAL, is_episode_id, real_directory
+from odek.storage.files import describe
+
+__all__ = ["Scan", "changed_names", "scan", "watch"]
+
+Stamp = tuple[int, int, int, int]
+"""Inode, size, modification and change time in nanoseconds."""
+
+DEBOUNCE_MILLISECONDS = 200
+"""An editor's save is a handful of events within some milliseconds."""
+
+_KEPT = frozenset({"user.md", "env.md", INDEX, JOURNAL})
+
+
+class Scan(msgspec.Struct, frozen=True):
+    """The stamps of the files that are memory, by name, at one moment."""
+
+    stamps: dict[str, Stamp] = {}
+
+
+def scan(directory: Path) -> Scan:
+    """Look at the facts, the episodes, the index and the journal below ``directory``. Blocking.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    stamps: dict[str, Stamp] = {}
+    try:
+        with os.scandir(real_directory(directory)) as entries:
+            for entry in entries:
+                if not _is_memory(entry.name):
+                    continue
+                try:
+                    status = entry.stat()
+                except OSError:
+                    continue  # gone meanwhile, or a link to nowhere
+                if stat.S_ISREG(status.st_mode):
+                    stamps[entry.name] = (
+                        status.st_ino,
+                        status.st_size,
+                        status.st_mtime_ns,
+                        status.st_ctime_ns,
+                    )
+    except (FileNotFoundError, NotADirectoryError):
+        return Scan()
+    except OSError as error:
+        raise StoreError(f"cannot read {directory}: {describe(error)}") from error
+    return Scan(stamps)
+
+
+def changed_names(before: Scan, after: Scan) -> frozenset[str]:
+    """Return the names of the files that came, went or are not what they were."""
+    names = before.stamps.keys() | after.stamps.keys()
+    return frozenset(name for name in names if before.stamps.get(name) != after.stamps.get(name))
+
+
+async def watch(
+    directory: Path, on_hint: Callable[[], Awaitable[None]], notify: Callable[[str], None]
+) -> None:
+    """Call ``on_hint`` whenever something may have changed below ``directory``, until cancelled.
+
+    Where nothing can be watched it says so once and returns: uses of the memory look for
+    themselves.
+    """
+    if not await trio.to_thread.run_sync(directory.is_dir):
+        return
+    stop = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_set_when_cancelled, stop)
+        try:
+            # Loaded here: only a long-lived agent watches, and not before its first turn.
+            from watchfiles import awatch
+
+            # The directory, not its files: a save by renaming leaves a watched file behind.
+            batches = awatch(directory, stop_event=stop, debounce=DEBOUNCE_MILLISECONDS, recursive=False)
+            async with aclosing(batches):
+                async for _ in batches:
+                    await on_hint()
+        except (OSError, RuntimeError) as error:
+            notify(f"memory: {directory} cannot be watched ({error}); changes are seen at the next use")
+        nursery.cancel_scope.cancel()
+
+
+async def _set_when_cancelled(stop: trio.Event) -> None:
+    """Set ``stop`` on cancellation: the watcher's thread looks at it, and is waited for."""
+    try:
+        await trio.sleep_forever()
+    finally:
+        stop.set()
+
+
+def _is_memory(name: str) -> bool:
+    return name in _KEPT or (name.endswith(".md") and is_episode_id(name.removesuffix(".md")))

@@ -1,0 +1,110 @@
+"""Why the model was given what it was given: a record of each turn, for a person who asks. Blocking.
+
+One small file a session, below the memory's directory. Losing it loses explanations alone.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from odek.errors import StoreError
+from odek.memory.places import is_episode_id, real_directory
+from odek.memory.recall import Considered
+from odek.storage.files import PRIVATE_FILE, describe, ensure_directory, read_file, replace_file
+
+__all__ = ["DIRECTORY", "WhyLog", "WhyRecord"]
+
+DIRECTORY = "why"
+
+LIMIT_BYTES = 256 * 1024
+"""Of a session's file; beyond it the older half goes. Some hundred turns."""
+
+MAX_FILES = 200
+"""Sessions that can be asked about; the oldest go. No measurement behind it."""
+
+
+class WhyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One turn: the question as it was compared, and what was considered.
+
+    ``note`` says in a line why there was no comparison, "" if there was one.
+    """
+
+    time: str
+    turn: int
+    query: str
+    considered: tuple[Considered, ...] = ()
+    note: str = ""
+
+
+class WhyLog:
+    """The records below the memory's ``directory``."""
+
+    def __init__(self, directory: Path) -> None:
+        self._memory = directory
+
+    def append(self, session: str, record: WhyRecord) -> None:
+        """Add the record of a turn.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        path = self._path(session)
+        ensure_directory(path.parent)
+        line = msgspec.json.encode(record) + b"\n"
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        try:
+            is_new = not path.exists()
+            descriptor = os.open(path, flags, PRIVATE_FILE)
+            try:
+                os.write(descriptor, line)
+                size = os.fstat(descriptor).st_size
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StoreError(f"cannot write {path}: {describe(error)}") from error
+        if size > LIMIT_BYTES:
+            lines = read_file(path, limit_bytes=4 * LIMIT_BYTES).splitlines(keepends=True)
+            replace_file(path, b"".join(lines[len(lines) // 2 :]), durable=False)
+        if is_new:
+            self._make_room()
+
+    def read(self, session: str) -> tuple[WhyRecord, ...]:
+        """Return the records of a session, oldest first; lines that are none are left out.
+
+        Raises:
+            StoreError: there is no record of it, or it cannot be read.
+        """
+        path = self._path(session)
+        try:
+            data = read_file(path, limit_bytes=4 * LIMIT_BYTES)
+        except FileNotFoundError:
+            raise StoreError(f"memory: nothing is on record about session {session}") from None
+        records: list[WhyRecord] = []
+        for line in data.splitlines():
+            with suppress(msgspec.MsgspecError, UnicodeError):
+                records.append(msgspec.json.decode(line, type=WhyRecord))
+        return tuple(records)
+
+    def sessions(self) -> tuple[str, ...]:
+        """Return the ids of the sessions on record, newest first."""
+        return tuple(path.stem for path in reversed(self._files()))
+
+    def _files(self) -> list[Path]:
+        """Return the files, oldest first."""
+        found: list[tuple[int, str, Path]] = []
+        for path in (real_directory(self._memory) / DIRECTORY).glob("*.jsonl"):
+            with suppress(OSError):
+                found.append((path.lstat().st_mtime_ns, path.name, path))
+        return [path for _, _, path in sorted(found)]
+
+    def _make_room(self) -> None:
+        for path in self._files()[:-MAX_FILES]:
+            with suppress(OSError):
+                path.unlink()
+
+    def _path(self, session: str) -> Path:
+        if not is_episode_id(session):
+            raise StoreError(f"memory: {session[:80]!a} is no session id")
+        return real_directory(self._memory) / DIRECTORY / f"{session}.jsonl"
