@@ -79,7 +79,8 @@ def build_transcript(messages: Sequence[Message]) -> str:
                 part = _labelled("The person said", _without_outside(content))
             case AssistantMessage(content):
                 own = _without_recalled(_without_outside(content), recalled)
-                answered |= bool(own.strip())
+                own = own if _bare(own) else ""  # marks of emphasis may be left of a quotation
+                answered |= bool(own)
                 part = _labelled("The agent said", own)
             case ToolMessage(content, call_id):
                 name = names.get(call_id, "tool")

@@ -43,7 +43,7 @@ _QUOTED = re.compile(r"\"[^\"\n]*\"|`[^`\n]*`|«[^»\n]*»|(?<!\w)'[^'\n]*'(?!\w
 _DECLINES = re.compile(
     r"""
       \bi(?:'m|\ am)?\ (?:really\ |very\ |so\ )?(?:sorry|afraid)\b
-    | \A(?:sorry|apologies|my\ apologies|unfortunately|regrettably)\b
+    | \A(?:sorry|apologies|my\ apologies|unfortunately|regrettably)\b(?!-)
     | \b(?:i|we)\ (?:can't|can\ ?not|could\ not|couldn't|won't|will\ not|must\ decline
         |am\ not\ able|(?:am|was)\ unable|have\ no|see\ no|need\ (?:more|the|to\ see)
         |do(?:n't|\ not)(?:\ \w+)?\ (?:have|see|find|know))\b
@@ -57,13 +57,13 @@ _DECLINES = re.compile(
             \b(?:empty|blank|incomplete|truncated|cut\ off|missing|too\ short|not\ provided)
         |(?:contains?|contained|holds?|held|includes?|included|has|had)
             \ (?:nothing|no\b|only\ (?:a\ )?greeting))
-    | \A(?:nothing|no\ (?:transcript|session|conversation|content))\b
+    | \A(?:nothing|no\ (?:transcript|session|conversation|content))\b(?!-)
     | \Ano\ (?:meaningful|notable|durable|significant|relevant)\b
     | \A(?:please|kindly|could\ you|can\ you|would\ you)\b
     | \A(?:request|task)\ (?:refused|denied|declined)\b
     | \A(?:unable|not\ able|not\ enough|insufficient|error|failed)\b[^.]{0,30}
         \b(?:to|information|context|content|transcript)\b
-    | \A(?:n/?a|none|null|nil|nope|no)\b[\s.!:-]*(?:\Z|\W|nothing)
+    | \A(?:n/?a|none|null|nil|nope|no)\b(?:\s*[^\w\s'-]|\s+[^\w\s]|\s*\Z)
     """,
     re.IGNORECASE | re.VERBOSE,
 )
@@ -87,7 +87,7 @@ _CHATS = re.compile(
           |alright|all\ right|yes|yep|yeah|right|understood|noted|got\ it|will\ do|sounds\ good|no\ problem
           |you're\ welcome|welcome|done|ready|good\ (?:question|point|morning|afternoon|evening)|thanks?
           |thank\ you|hi|hello|hey|greetings|happy\ to|glad\ to|hmm|wait|oh|ah|well|so|actually)\b
-          (?:\s*[,.!:;-]|\s*\Z|\ (?:you|to|that|it|question|i|let)\b)
+          (?:\s*[,.!:;-]|\s*\Z|\ (?:you|to|that|it|question|i|let|for\ (?:the|your|that|this))\b)
       | i'(?:ll|m|ve|d)\b
       | i\ (?:will|am|have|would|can|should|think|need|want|see|understand|suggest|recommend|just|now|also
           |notice|guess|hope|believe|plan)\b

@@ -5,8 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import trio
 
+from odek.config.memory_settings import MemorySettings
+from odek.embedding.local import ProjectionEmbedder
+from odek.events import MemoryEvent, Notice
+from odek.llm.model import ModelRequest, ModelResponse
+from odek.llm.scripted import ScriptedModel, says
+from odek.memory.drain import Drain
+from odek.memory.episodes import EpisodeStore
+from odek.memory.session_end import open_session_end
+from odek.messages import AssistantMessage, UserMessage
+from odek.sessions.ending import session_end_parts
+from odek.sessions.store import SessionStore
+from odek.storage.jobs import JobQueue
+from tests.support.agents import Recorder
 from tests.support.cli import Odek
 from tests.support.model_server import (
     Answer,
@@ -123,6 +137,143 @@ async def test_ctrl_c_twice_leaves_what_is_owed_to_the_next_run(tmp_path: Path) 
     assert "not remembered yet" in done.stderr
     (job,) = await jobs(odek)
     assert (job["state"], job["failures"]) == ("owed", [])
+
+
+@pytest.mark.slow
+async def test_a_model_that_never_answers_holds_the_exit_for_fifteen_seconds(tmp_path: Path) -> None:
+    """Then the process is gone, one line says what is still owed, and the job is there with the reason."""
+    async with open_model_server(default=answering(stall())) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        await talk(odek, 2)
+        started = trio.current_time()
+        done = await odek.run("continue", "and now commit it")
+        seconds = trio.current_time() - started
+
+    assert (done.status, done.stdout) == (0, "Done.\n")
+    assert 15 <= seconds < 17.5
+    assert done.stderr.count("not remembered yet") == 1
+    (job,) = await jobs(odek)
+    assert (job["state"], len(job["failures"])) == ("owed", 1)
+
+
+async def test_a_wait_that_is_over_leaves_the_job(tmp_path: Path) -> None:
+    """The same with a wait of a fifth of a second, in this process; the session can be gone on with."""
+    home = tmp_path / "home"
+    session = SessionStore(home / "sessions").create("scripted", "fix it")
+    for number in range(3):
+        session.append(UserMessage(f"step {number}"), AssistantMessage("It was done."))
+    await session.save()
+    session.release()
+    recorder = Recorder()
+    parts = session_end_parts(
+        home,
+        MemorySettings(),
+        ScriptedModel([_never]),
+        emit=recorder,
+        mask=str,
+        drain=Drain(0.2),
+        make_embedder=ProjectionEmbedder,
+    )
+    with trio.fail_after(5):
+        async with open_session_end(parts) as ending:
+            await ending.finish(session.id)
+
+    (job,) = JobQueue(home / "memory" / "jobs").list()
+    assert (job.key, job.state, job.running) == (session.id, "owed", None)
+    assert [notice.text for notice in recorder.of(Notice)] == [
+        f"not remembered yet: {session.id}; the next run does it (`odek memory jobs`)"
+    ]
+
+
+async def test_a_near_duplicate_replaces_the_older_episode(tmp_path: Path) -> None:
+    """Two sessions with one and the same outcome leave the newer one, and every event is told."""
+    home = tmp_path / "home"
+    recorder = Recorder()
+    ids: list[str] = []
+    for _ in range(2):
+        session = SessionStore(home / "sessions").create("scripted", "fix it")
+        for number in range(3):
+            session.append(UserMessage(f"step {number}"), AssistantMessage("It was done."))
+        await session.save()
+        session.release()
+        ids.append(session.id)
+        parts = session_end_parts(
+            home,
+            MemorySettings(),
+            ScriptedModel([says(RECORD)]),
+            emit=recorder,
+            mask=str,
+            drain=Drain(),
+            make_embedder=ProjectionEmbedder,
+        )
+        async with open_session_end(parts) as ending:
+            await ending.finish(session.id)
+
+    kinds = [(event.kind, event.session_id) for event in recorder.of(MemoryEvent)]
+    stored = EpisodeStore(home / "memory").read_index()
+    assert kinds == [("episode_stored", ids[0]), ("episode_stored", ids[1]), ("episode_deduped", ids[1])]
+    assert [episode.session_id for episode in stored] == [ids[1]]
+
+
+async def test_an_untrusted_session_waits_for_a_person_and_gives_no_facts(tmp_path: Path) -> None:
+    """Its episode is stored for review, the question for facts is not even asked."""
+    home = tmp_path / "home"
+    session = SessionStore(home / "sessions").create("scripted", "fix it")
+    session.add_taint(("network",), ingested=True)
+    for number in range(3):
+        session.append(UserMessage(f"step {number}"), AssistantMessage("It was done."))
+    await session.save()
+    session.release()
+    recorder, model = Recorder(), ScriptedModel([says(RECORD)])
+    parts = session_end_parts(
+        home,
+        MemorySettings(extract_facts=True),
+        model,
+        emit=recorder,
+        mask=str,
+        drain=Drain(),
+        make_embedder=ProjectionEmbedder,
+    )
+    async with open_session_end(parts) as ending:
+        await ending.finish(session.id)
+
+    (episode,) = EpisodeStore(home / "memory").read_index()
+    assert (episode.provenance.sources, episode.provenance.is_recallable) == (("network",), False)
+    assert [event.kind for event in recorder.of(MemoryEvent)] == ["episode_stored", "episode_pending_review"]
+    assert len(model.requests) == 1
+    assert '"facts"' not in model.requests[0].messages[0].content
+
+
+async def test_facts_of_a_trusted_session_are_asked_for_in_the_same_question(tmp_path: Path) -> None:
+    """One question gives the record and the facts; each fact is stored and told."""
+    home = tmp_path / "home"
+    session = SessionStore(home / "sessions").create("scripted", "fix it")
+    for number in range(3):
+        session.append(UserMessage(f"step {number}"), AssistantMessage("It was done."))
+    await session.save()
+    session.release()
+    reply = msgspec.json.encode({"summary": RECORD, "facts": {"user": ["Prefers tabs."], "env": []}}).decode()
+    recorder, model = Recorder(), ScriptedModel([says(reply)])
+    parts = session_end_parts(
+        home,
+        MemorySettings(extract_facts=True, consolidate_on_end=False),
+        model,
+        emit=recorder,
+        mask=str,
+        drain=Drain(),
+        make_embedder=ProjectionEmbedder,
+    )
+    async with open_session_end(parts) as ending:
+        await ending.finish(session.id)
+
+    assert [event.kind for event in recorder.of(MemoryEvent)] == ["episode_stored", "fact_added"]
+    assert (home / "memory" / "user.md").read_text() == "Prefers tabs."
+    assert len(model.requests) == 1
+
+
+async def _never(_: ModelRequest) -> ModelResponse:
+    await trio.sleep_forever()
+    raise AssertionError
 
 
 async def test_nothing_usable_in_the_reply_stores_nothing(tmp_path: Path) -> None:
