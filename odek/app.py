@@ -135,7 +135,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
     async with AsyncExitStack() as stack:
         model = await _open_model(stack, setup)
         memory = await _open_memory(stack, setup, model)
-        ending = await _open_session_end(stack, setup, model, masker.mask)
+        ending = await _open_session_end(stack, setup, memory, model, masker.mask)
         session = await _open_session(stack, setup, model.name, memory, masker.mask)
         if ending is not None:
             ending.catch_up(current=session.id)
@@ -237,15 +237,18 @@ async def _open_memory(stack: AsyncExitStack, setup: Setup, model: Model) -> Mem
 
 
 async def _open_session_end(
-    stack: AsyncExitStack, setup: Setup, model: Model, mask: Callable[[str], str]
+    stack: AsyncExitStack,
+    setup: Setup,
+    memory: Memory | None,
+    model: Model,
+    mask: Callable[[str], str],
 ) -> SessionEnd | None:
     """Begin to keep what sessions leave behind; None when nothing is to be remembered."""
-    settings = setup.resolved.config.memory
-    if not (setup.keep_session and wants_session_end(settings)):
+    if memory is None or not (setup.keep_session and wants_session_end(memory.settings)):
         return None
     parts = session_end_parts(
         setup.home,
-        settings,
+        memory,
         model,
         emit=setup.emit,
         mask=mask,

@@ -77,7 +77,7 @@ class SessionEndParts(msgspec.Struct, frozen=True, kw_only=True):
     read: Callable[[str], SessionRecord | None]
     ask: Callable[[str, str], Awaitable[str]]
     make_embedder: Callable[[], Embedder]
-    keep_fact: Callable[[Target, str, Origin], Awaitable[None]]
+    keep_fact: Callable[[Target, str, Origin], Awaitable[object]]
     emit: Callable[[Event], None]
     mask: Callable[[str], str]
     drain: Drain
@@ -311,7 +311,10 @@ class SessionEnd:
             except MemoryRefusedError as error:
                 self._say(f"a fact of the session was not stored: {first_line(str(error))}")
         if kept and self._parts.consolidate is not None and self._parts.settings.consolidate_on_end:
-            await self._parts.consolidate(target)
+            try:
+                await self._parts.consolidate(target)
+            except StoreError as error:
+                self._say(f"{target}.md was not consolidated: {error}")
 
     def _say(self, text: str, level: str = "warning") -> None:
         self._parts.emit(Notice(text, "info" if level == "info" else "warning"))

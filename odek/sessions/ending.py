@@ -4,18 +4,16 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import msgspec
 import trio
 
 from odek.config.memory_settings import MemorySettings
 from odek.embedding.embedder import Embedder
-from odek.events import Event, MemoryEvent
+from odek.events import Event
 from odek.llm.model import Model
 from odek.memory.ask import ask_with
 from odek.memory.drain import Drain
 from odek.memory.episodes import EpisodeLimits, EpisodeStore
-from odek.memory.facts import FactLimits, FactStore, Target
-from odek.memory.journal import Origin
+from odek.memory.service import Memory
 from odek.memory.session_end import SessionEndParts, SessionRecord
 from odek.sessions.names import lock_path, session_path
 from odek.sessions.store import SessionStore
@@ -29,7 +27,7 @@ ANSWER_SECONDS = 120.0
 
 def wants_session_end(settings: MemorySettings) -> bool:
     """Whether anything is to be remembered of sessions by itself."""
-    return settings.enabled and settings.llm_extract and (settings.extract_on_end or settings.extract_facts)
+    return settings.llm_extract and (settings.extract_on_end or settings.extract_facts)
 
 
 def read_record(sessions: Path, session: str) -> SessionRecord | None:
@@ -58,7 +56,7 @@ def read_record(sessions: Path, session: str) -> SessionRecord | None:
 
 def session_end_parts(
     home: Path,
-    settings: MemorySettings,
+    memory: Memory,
     model: Model,
     *,
     emit: Callable[[Event], None],
@@ -66,37 +64,18 @@ def session_end_parts(
     drain: Drain,
     make_embedder: Callable[[], Embedder],
 ) -> SessionEndParts:
-    """Return what the end of a session works with, below ``home``."""
-    directory = home / "memory"
-    poll = trio.from_thread.check_cancelled
-    ask = ask_with(model, timeout_seconds=ANSWER_SECONDS)
-    facts = FactStore(directory, FactLimits(settings.facts_limit_user, settings.facts_limit_env), poll=poll)
-
-    async def keep_fact(target: Target, fact: str, origin: Origin) -> None:
-        from odek.memory.remember import remember
-
-        kept = await remember(
-            facts, target, fact, embedder=make_embedder(), ask=ask, settings=settings, origin=origin
-        )
-        told = MemoryEvent("fact_added", target=target, content=kept.change.fact.text)
-        match kept.kind:
-            case "added":
-                emit(told)
-            case "merged":
-                emit(msgspec.structs.replace(told, kind="fact_merged", similarity=kept.similarity))
-            case "duplicate":
-                pass
-
+    """Return what the end of a session works with, below ``home``; ``memory`` takes its facts."""
+    directory, settings = home / "memory", memory.settings
+    limits = EpisodeLimits(settings.max_episodes, settings.episode_ttl_days)
     return SessionEndParts(
         directory=directory,
         settings=settings,
-        episodes=EpisodeStore(
-            directory, EpisodeLimits(settings.max_episodes, settings.episode_ttl_days), poll=poll
-        ),
+        episodes=EpisodeStore(directory, limits, poll=trio.from_thread.check_cancelled),
         read=partial(read_record, home / "sessions"),
-        ask=ask,
+        ask=ask_with(model, timeout_seconds=ANSWER_SECONDS),
         make_embedder=make_embedder,
-        keep_fact=keep_fact,
+        keep_fact=memory.add,
+        consolidate=memory.consolidate if settings.llm_consolidate else None,
         emit=emit,
         mask=mask,
         drain=drain,

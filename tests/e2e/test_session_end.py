@@ -15,9 +15,12 @@ from odek.llm.model import ModelRequest, ModelResponse
 from odek.llm.scripted import ScriptedModel, says
 from odek.memory.drain import Drain
 from odek.memory.episodes import EpisodeStore
+from odek.memory.facts import FactLimits
+from odek.memory.service import MemoryParts, open_memory
 from odek.memory.session_end import open_session_end
 from odek.messages import AssistantMessage, UserMessage
 from odek.sessions.ending import session_end_parts
+from odek.sessions.session import Session
 from odek.sessions.store import SessionStore
 from odek.storage.jobs import JobQueue
 from tests.support.agents import Recorder
@@ -61,6 +64,43 @@ async def jobs(odek: Odek, *flags: str) -> list[dict[str, Any]]:
     """Return what ``odek memory jobs`` lists."""
     done = await odek.run("memory", "jobs", "--json", *flags)
     return msgspec.json.decode(done.stdout.encode(), type=list[dict[str, Any]])
+
+
+async def saved_session(home: Path, *, taints: tuple[str, ...] = ()) -> Session:
+    """Return a session of three turns, saved and given up."""
+    session = SessionStore(home / "sessions").create("scripted", "fix it")
+    session.add_taint(taints, ingested=bool(taints))
+    for number in range(3):
+        session.append(UserMessage(f"step {number}"), AssistantMessage("It was done."))
+    await session.save()
+    session.release()
+    return session
+
+
+async def end(
+    home: Path,
+    session: str,
+    model: ScriptedModel,
+    recorder: Recorder,
+    *,
+    settings: MemorySettings | None = None,
+    drain: Drain | None = None,
+) -> None:
+    """End a session in this process, as an agent does."""
+    memory_parts = MemoryParts(settings=settings or MemorySettings(), emit=recorder)
+    async with open_memory(home / "memory", FactLimits(), memory_parts) as memory:
+        parts = session_end_parts(
+            home,
+            memory,
+            model,
+            emit=recorder,
+            mask=str,
+            drain=drain or Drain(),
+            make_embedder=ProjectionEmbedder,
+        )
+        with trio.fail_after(20):
+            async with open_session_end(parts) as ending:
+                await ending.finish(session)
 
 
 async def test_a_session_of_three_turns_leaves_one_episode(tmp_path: Path) -> None:
@@ -159,24 +199,9 @@ async def test_a_model_that_never_answers_holds_the_exit_for_fifteen_seconds(tmp
 async def test_a_wait_that_is_over_leaves_the_job(tmp_path: Path) -> None:
     """The same with a wait of a fifth of a second, in this process; the session can be gone on with."""
     home = tmp_path / "home"
-    session = SessionStore(home / "sessions").create("scripted", "fix it")
-    for number in range(3):
-        session.append(UserMessage(f"step {number}"), AssistantMessage("It was done."))
-    await session.save()
-    session.release()
+    session = await saved_session(home)
     recorder = Recorder()
-    parts = session_end_parts(
-        home,
-        MemorySettings(),
-        ScriptedModel([_never]),
-        emit=recorder,
-        mask=str,
-        drain=Drain(0.2),
-        make_embedder=ProjectionEmbedder,
-    )
-    with trio.fail_after(5):
-        async with open_session_end(parts) as ending:
-            await ending.finish(session.id)
+    await end(home, session.id, ScriptedModel([_never]), recorder, drain=Drain(0.2))
 
     (job,) = JobQueue(home / "memory" / "jobs").list()
     assert (job.key, job.state, job.running) == (session.id, "owed", None)
@@ -191,23 +216,9 @@ async def test_a_near_duplicate_replaces_the_older_episode(tmp_path: Path) -> No
     recorder = Recorder()
     ids: list[str] = []
     for _ in range(2):
-        session = SessionStore(home / "sessions").create("scripted", "fix it")
-        for number in range(3):
-            session.append(UserMessage(f"step {number}"), AssistantMessage("It was done."))
-        await session.save()
-        session.release()
+        session = await saved_session(home)
         ids.append(session.id)
-        parts = session_end_parts(
-            home,
-            MemorySettings(),
-            ScriptedModel([says(RECORD)]),
-            emit=recorder,
-            mask=str,
-            drain=Drain(),
-            make_embedder=ProjectionEmbedder,
-        )
-        async with open_session_end(parts) as ending:
-            await ending.finish(session.id)
+        await end(home, session.id, ScriptedModel([says(RECORD)]), recorder)
 
     kinds = [(event.kind, event.session_id) for event in recorder.of(MemoryEvent)]
     stored = EpisodeStore(home / "memory").read_index()
@@ -218,24 +229,9 @@ async def test_a_near_duplicate_replaces_the_older_episode(tmp_path: Path) -> No
 async def test_an_untrusted_session_waits_for_a_person_and_gives_no_facts(tmp_path: Path) -> None:
     """Its episode is stored for review, the question for facts is not even asked."""
     home = tmp_path / "home"
-    session = SessionStore(home / "sessions").create("scripted", "fix it")
-    session.add_taint(("network",), ingested=True)
-    for number in range(3):
-        session.append(UserMessage(f"step {number}"), AssistantMessage("It was done."))
-    await session.save()
-    session.release()
+    session = await saved_session(home, taints=("network",))
     recorder, model = Recorder(), ScriptedModel([says(RECORD)])
-    parts = session_end_parts(
-        home,
-        MemorySettings(extract_facts=True),
-        model,
-        emit=recorder,
-        mask=str,
-        drain=Drain(),
-        make_embedder=ProjectionEmbedder,
-    )
-    async with open_session_end(parts) as ending:
-        await ending.finish(session.id)
+    await end(home, session.id, model, recorder, settings=MemorySettings(extract_facts=True))
 
     (episode,) = EpisodeStore(home / "memory").read_index()
     assert (episode.provenance.sources, episode.provenance.is_recallable) == (("network",), False)
@@ -247,24 +243,16 @@ async def test_an_untrusted_session_waits_for_a_person_and_gives_no_facts(tmp_pa
 async def test_facts_of_a_trusted_session_are_asked_for_in_the_same_question(tmp_path: Path) -> None:
     """One question gives the record and the facts; each fact is stored and told."""
     home = tmp_path / "home"
-    session = SessionStore(home / "sessions").create("scripted", "fix it")
-    for number in range(3):
-        session.append(UserMessage(f"step {number}"), AssistantMessage("It was done."))
-    await session.save()
-    session.release()
+    session = await saved_session(home)
     reply = msgspec.json.encode({"summary": RECORD, "facts": {"user": ["Prefers tabs."], "env": []}}).decode()
     recorder, model = Recorder(), ScriptedModel([says(reply)])
-    parts = session_end_parts(
+    await end(
         home,
-        MemorySettings(extract_facts=True, consolidate_on_end=False),
+        session.id,
         model,
-        emit=recorder,
-        mask=str,
-        drain=Drain(),
-        make_embedder=ProjectionEmbedder,
+        recorder,
+        settings=MemorySettings(extract_facts=True, consolidate_on_end=False),
     )
-    async with open_session_end(parts) as ending:
-        await ending.finish(session.id)
 
     assert [event.kind for event in recorder.of(MemoryEvent)] == ["episode_stored", "fact_added"]
     assert (home / "memory" / "user.md").read_text() == "Prefers tabs."
