@@ -6,7 +6,6 @@ job was about stays written down, so that asking for the same again changes noth
 Everything here blocks.
 """
 
-import hashlib
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -205,6 +204,8 @@ class JobQueue:
         """Return the job's file: a key may hold anything, a file name may not."""
         if not re.fullmatch(r"[a-z][a-z_]{0,40}", kind):
             raise StoreError(f"{kind[:40]!a} is no kind of job: it has small letters and _ alone")
+        import hashlib
+
         return self._directory / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
 
     @contextmanager
