@@ -112,6 +112,7 @@ class Memory:
         self._limiter = trio.CapacityLimiter(4)
         self._outside = Outside(directory)
         self._index: EpisodeIndex | None = None
+        self._made: Embedder | None = None
         self._tried: dict[Target, int] = {}
         self._is_watched = False
         self._block = ""
@@ -214,7 +215,7 @@ class Memory:
             for document in (library.documents if library is not None else ())
         ]
         ask = self._parts.ask if self.settings.llm_search else None
-        return await search(query, candidates, embedder=self._embedder(), ask=ask)
+        return await search(query, candidates, embedder=self.embedder(), ask=ask)
 
     async def episodes(self) -> "tuple[tuple[Episode, ...], int]":
         """Return the episodes that may be recalled, newest first, and how many wait for a person."""
@@ -250,7 +251,7 @@ class Memory:
             self._store,
             target,
             content,
-            embedder=self._embedder(),
+            embedder=self.embedder(),
             ask=self._parts.ask,
             settings=self.settings,
             origin=origin,
@@ -284,17 +285,16 @@ class Memory:
     async def consolidate(
         self, target: Target, *, dry_run: bool = False, origin: "Origin | None" = None
     ) -> "Consolidated":
-        """Let the model merge related entries of one file.
+        """Let the model merge related entries of one file, if there is one to ask.
 
         Raises:
-            StoreError: there is no model to ask, or the file cannot be read or written.
+            StoreError: the file cannot be read or written.
         """
-        if self._parts.ask is None or not self.settings.llm_consolidate:
-            raise StoreError(
-                "memory: nothing can be merged without a model (memory.llm_consolidate, api_key or base_url)"
-            )
-        from odek.memory.consolidate import consolidate
+        from odek.memory.consolidate import Consolidated, consolidate
 
+        if self._parts.ask is None or not self.settings.llm_consolidate:
+            reason = "there is no model to ask (api_key, base_url, memory.llm_consolidate)"
+            return Consolidated((), (), applied=False, reason=reason)
         done = await consolidate(
             self._store, target, self._parts.ask, dry_run=dry_run, origin=origin, limiter=self._limiter
         )
@@ -336,14 +336,17 @@ class Memory:
             self._index = EpisodeIndex(
                 self.directory,
                 EpisodeStore(self.directory),
-                self._embedder(),
+                self.embedder(),
                 self._nursery,
                 self._limiter,
             )
         return await self._index.library(seen)
 
-    def _embedder(self) -> Embedder:
-        return self._index.embedder if self._index is not None else self._parts.make_embedder()
+    def embedder(self) -> Embedder:
+        """Return what makes vectors; the same one each time, for it knows which backend is down."""
+        if self._made is None:
+            self._made = self._parts.make_embedder()
+        return self._made
 
     def _begin_watching(self) -> None:
         """Watch from the second look on: nothing of it is on the way of the first request."""

@@ -63,11 +63,11 @@ class MemoryTool(Tool[MemoryArguments]):
     description = (
         "Persistent memory across sessions: facts in two small files, user and env, and episodes, the "
         "summaries of earlier sessions. Facts are shown at the start of each session; a change shows there "
-        "from the next session on. Store what stays true and is not in "
-        "the repository: preferences, corrections, conventions, decisions. Never store secrets. You maintain "
-        "the files: when one is at its cap, remove or replace the entries of least value. Records that can be "
-        "recovered from git or its host (release notes, merged changes) go first; pointers to local work "
-        "that is tracked nowhere else (plans, findings under review) go last."
+        "from the next one on. Store what stays true and is not in the repository: preferences, corrections, "
+        "conventions, decisions. Never store secrets. You maintain the files: when one is at its cap, remove "
+        "or replace the entries of least value. Records that can be recovered from git or its host (release "
+        "notes, merged changes) go first; pointers to local work that is tracked nowhere else (plans, "
+        "findings under review) go last."
     )
     arguments_type = MemoryArguments
 
