@@ -1,5 +1,6 @@
 """One child at its task, from its start to its outcome."""
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, assert_never
@@ -60,6 +61,7 @@ class Attempt:
         self._progress: Any = None
         self._ready = False
         self._returncode: int | None = None
+        self._drained_at = math.inf  # when reading ends, whoever still holds the pipes
         self._stderr = bytearray()
         self._stderr_ended = trio.Event()
         self._reading = trio.CancelScope()  # ended some time after the child has
@@ -120,7 +122,7 @@ class Attempt:
             with suppress(ChildLostError):
                 self._returncode = await tree.wait_exited()
         if not isinstance(self._verdict, Finished):
-            with trio.move_on_after(DRAIN_SECONDS):
+            with trio.move_on_at(min(self._drained_at, trio.current_time() + DRAIN_SECONDS)):
                 await self._stderr_ended.wait()
 
     async def _read(self, stdout: trio.abc.ReceiveStream) -> None:
@@ -159,7 +161,8 @@ class Attempt:
         """Stop reading some time after the child's exit, whoever holds the pipe."""
         with suppress(ChildLostError):
             self._returncode = await tree.wait_exited()
-        await trio.sleep(DRAIN_SECONDS)
+        self._drained_at = trio.current_time() + DRAIN_SECONDS
+        await trio.sleep_until(self._drained_at)
         self._reading.cancel(reason="the child has exited")
 
     async def _keep_stderr(self, stderr: trio.abc.ReceiveStream) -> None:
