@@ -187,7 +187,7 @@ class ProcessTree:
                 self._guard.kill()
                 await self._guard.wait()  # SIGKILL cannot be refused
                 await self._end_strays()
-            with trio.move_on_after(KILL_SECONDS):
+            else:  # it has said all, and nobody else has the pipe
                 async with self._exit_lock:
                     while await self._read_status():
                         pass

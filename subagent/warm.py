@@ -191,6 +191,8 @@ async def _started(guard: "ForkedGuard", tree: ProcessTree, request: warden.Requ
             started = True
     finally:
         if not started:
+            if not guard.pid:
+                guard.kill()
             await tree.end()
     return started
 
@@ -263,7 +265,8 @@ async def _keep_template(spawner: WarmSpawner, preload: Sequence[str], entry: st
                     return
                 spawner.serve_from(connection, tree.pid)
                 await _wait_closed(connection)
-            spawner.give_up("the template process has ended")
+                spawner.give_up("the template process has ended")
+                await trio.sleep_forever()  # its children live on; they end with their own blocks, or here
         except ChildError as error:
             spawner.give_up(str(error))
 
