@@ -135,6 +135,10 @@ class ModelServer:
         """Put answers in the place of what is left of the script."""
         self._script = deque(answers)
 
+    def answer_with(self, default: Answer) -> None:
+        """Answer what is beyond the script with ``default`` from here on."""
+        self._default = default
+
     async def wait_requests(self, count: int) -> None:
         """Return when ``count`` requests have arrived in all."""
         await self._wait(lambda: len(self.requests) >= count)
