@@ -42,6 +42,10 @@ format: $(STAMP)
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
+docs: $(STAMP)
+	$(PYTHON) -m odek.config.describe > docs/reference/configuration.md
+	for page in cli tools events; do $(PYTHON) -m odek.cli.reference $$page > docs/reference/$$page.md; done
+
 lock:
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
 		--group dev pyproject.toml -o requirements.lock
