@@ -43,7 +43,8 @@ def tools_page() -> str:
     import odek.app  # noqa: F401 - loads every tool
     from odek.tools.tool import Tool
 
-    tools = sorted(Tool.__subclasses__(), key=lambda tool: tool.name)
+    ours = (tool for tool in Tool.__subclasses__() if tool.__module__.startswith("odek."))
+    tools = sorted(ours, key=lambda tool: tool.name)
     parts = ["# Tools", GENERATED, TOOLS_INTRODUCTION]
     for tool in tools:
         parts += [f"## `{tool.name}`", tool.description]

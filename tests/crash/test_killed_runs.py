@@ -21,6 +21,17 @@ from tests.support.model_server import (
 QUESTIONS = 6
 
 
+def question(number: int) -> dict[str, str]:
+    """Return a question as it stands in a request."""
+    return {"role": "user", "content": str(number)}
+
+
+def messages_of(request: RecordedRequest) -> list[dict[str, str]]:
+    """Return the conversation that a request carries; it may also be the memory's own question."""
+    messages: list[dict[str, str]] = request.json["messages"]
+    return messages
+
+
 def answer_for(request: RecordedRequest) -> Answer:
     """Answer each question by its number, after one round of tools."""
     messages = request.json["messages"]
@@ -57,7 +68,7 @@ async def survives(folder: Path, seed: int) -> int:
             assert shown == []
             return 0
         again = await odek.run("continue", str(QUESTIONS))
-        last = server.requests[-1].json["messages"]
+        last = next(m for m in map(messages_of, reversed(server.requests)) if question(QUESTIONS) in m)
 
     assert again.status == 0, again.stderr
     held = [message["content"] for message in last if message["role"] == "assistant"]
