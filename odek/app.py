@@ -16,7 +16,7 @@ import msgspec
 import trio
 
 from odek.attachments import Attached, attach
-from odek.budget import Limits
+from odek.budget import Budget, Limits
 from odek.config.layers import Resolved
 from odek.config.settings import Config
 from odek.embedding.embedder import Embedder
@@ -41,6 +41,7 @@ from odek.sessions.session import Session
 from odek.sessions.store import SessionStore
 from odek.sessions.unsaved import unsaved_session
 from odek.storage.files import read_file
+from odek.subagents import DELEGATE_TASKS, DelegationParts, open_delegation
 from odek.tools.edit_files import PatchTool, WriteFileTool
 from odek.tools.http_get import HttpGetTool
 from odek.tools.listing import GlobTool, TreeTool
@@ -74,6 +75,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     file. ``approver`` None means that nobody can be asked. ``drain`` bounds the wait for
     what is to be remembered on leaving. ``memory_event_handler`` gets what happens to the
     memory, beside ``emit``; it must not wait. ``watch_memory`` is for an agent that lives long.
+    ``depth`` counts the delegations above this agent; it offers none when that is the most allowed.
     """
 
     resolved: Resolved
@@ -86,6 +88,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     task: str = ""
     keep_session: bool = True
     drain: Drain | None = None
+    depth: int = 0
     memory_event_handler: Callable[[MemoryEvent], None] | None = None
     watch_memory: bool = False
 
@@ -145,6 +148,21 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
         plan.restore(session.messages)
         disk = trio.CapacityLimiter(DISK_THREADS)
         offered = _tools(setup, memory, plan, disk, background, session)
+        budgets: list[Budget] = []
+        if setup.depth < config.subagent.max_depth:
+            parts = DelegationParts(
+                resolved=setup.resolved,
+                home=setup.home,
+                workspace=setup.workspace,
+                depth=setup.depth + 1,
+                task=setup.task,
+                session=session,
+                trusted=lambda: setup.approval.trusted,
+                asks_nobody=setup.approver is None,
+                budget=lambda: budgets[-1],
+                emit=setup.emit,
+            )
+            offered.append(await stack.enter_async_context(open_delegation(parts)))
         gate = PolicyGate(
             where=where,
             settings=config.dangerous,
@@ -172,6 +190,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             temperature=config.llm.temperature,
             thinking=config.thinking,
             memory=turns,
+            on_budget=lambda budget: budgets.__setitem__(slice(None), [budget]),
             note_turn=partial(_note_turn, session, ending, buffer=config.memory.buffer_enabled),
         )
         yield OpenAgent(agent, session, plan, memory, where)
@@ -358,6 +377,7 @@ def _chosen(offered: list[Tool[Any]], config: Config) -> dict[str, Tool[Any]]:
         ConfigError: it names a tool that does not exist.
     """
     names = [tool.name for tool in offered]
+    names += [DELEGATE_TASKS] if DELEGATE_TASKS not in names else []  # known, wherever it may be used
     for key, named in (("tools.enabled", config.tools.enabled), ("tools.disabled", config.tools.disabled)):
         for name in named:
             if name not in names:

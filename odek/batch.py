@@ -8,7 +8,16 @@ import msgspec
 import trio
 
 from odek.errors import TargetChangedError, ToolError
-from odek.events import Event, Notice, ToolFinished, ToolOutputLine, ToolRecovery, ToolRunning, ToolStarted
+from odek.events import (
+    Event,
+    Notice,
+    ToolFinished,
+    ToolOutputLine,
+    ToolRecovery,
+    ToolRunning,
+    ToolStarted,
+    Usage,
+)
 from odek.ledger import Ledger
 from odek.messages import ToolCall, ToolMessage
 from odek.text import clip_line, first_line, without_surrogates
@@ -93,6 +102,7 @@ class Batch:
         mask: Callable[[str], str],
         max_parallel: int,
         ledger: Ledger,
+        spend: Callable[[Usage], None],
     ) -> None:
         self._tools = tools
         self._gate = gate
@@ -100,6 +110,7 @@ class Batch:
         self._mask = mask
         self._limiter = trio.CapacityLimiter(max_parallel)
         self._ledger = ledger
+        self._spend = spend
         self._failures: Counter[tuple[str, str]] = Counter()
         self._current: list[_Call] = []
         self.actions: list[tuple[str, str]] = []
@@ -194,7 +205,9 @@ class Batch:
     async def _execute(self, call: _Call, *, last_try: bool) -> None:
         if call.tool is None or call.prepared is None:
             return
-        scope = CallScope(call.id, lambda line: self._emit(ToolOutputLine(call.id, self._mask(line))))
+        scope = CallScope(
+            call.id, lambda line: self._emit(ToolOutputLine(call.id, self._mask(line))), self._spend
+        )
         limit_seconds = call.tool.timeout_seconds
         try:
             with trio.move_on_after(limit_seconds if limit_seconds is not None else float("inf")) as limit:

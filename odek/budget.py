@@ -66,6 +66,23 @@ class Budget:
         self.iterations += 1
         self._warn()
 
+    def share(self, count: int) -> Limits:
+        """Return what each of ``count`` others may use so that all of them stay within the rest.
+
+        Raises:
+            LimitReachedError: nothing is left to share.
+        """
+        rest: dict[Kind, float] = {}
+        for kind, used, limit in self._meters():
+            if limit and used >= limit:
+                raise LimitReachedError(f"stopped: {_describe(kind, limit)} used up")
+            rest[kind] = limit - used if limit else 0
+        return Limits(
+            tokens=max(int(rest["tokens"] / count), 1) if rest["tokens"] else 0,
+            cost_usd=rest["cost"] / count,
+            seconds=rest["time"],
+        )
+
     def _meters(self) -> list[tuple[Kind, float, float]]:
         tokens = (self.usage.prompt_tokens or 0) + (self.usage.completion_tokens or 0)
         return [

@@ -4,7 +4,7 @@ from collections import deque
 
 import trio
 
-from odek.events import AnswerDelta, Event, ReasoningDelta, ToolOutputLine, ToolRunning
+from odek.events import AnswerDelta, ChildrenChanged, Event, ReasoningDelta, ToolOutputLine, ToolRunning
 
 __all__ = ["EventQueue"]
 
@@ -55,19 +55,19 @@ class EventQueue:
             self._events[-1] = AnswerDelta(last.text + event.text)
         elif isinstance(event, ReasoningDelta) and isinstance(last, ReasoningDelta):
             self._events[-1] = ReasoningDelta(last.text + event.text)
-        elif isinstance(event, ToolOutputLine | ToolRunning):
+        elif isinstance(event, ToolOutputLine | ToolRunning | ChildrenChanged):
             return self._replaced(event)
         else:
             return False
         return True
 
-    def _replaced(self, event: ToolOutputLine | ToolRunning) -> bool:
+    def _replaced(self, event: ToolOutputLine | ToolRunning | ChildrenChanged) -> bool:
         """Put ``event`` in the place of an older one of the same call, if one still waits."""
         for index in range(len(self._events) - 1, -1, -1):
             waiting = self._events[index]
             if type(waiting) is type(event) and getattr(waiting, "call_id", None) == event.call_id:
                 self._events[index] = event
                 return True
-            if not isinstance(waiting, ToolOutputLine | ToolRunning):
+            if not isinstance(waiting, ToolOutputLine | ToolRunning | ChildrenChanged):
                 return False  # never move progress across what else happened
         return False

@@ -13,6 +13,8 @@ __all__ = [
     "AnswerDelta",
     "ApprovalResolved",
     "BudgetWarning",
+    "ChildState",
+    "ChildrenChanged",
     "ContextTrimmed",
     "Event",
     "MemoryEvent",
@@ -147,6 +149,29 @@ class ToolFinished(msgspec.Struct, frozen=True, tag="tool_finished", omit_defaul
     diff: str = ""
 
 
+class ChildState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where one subagent is. ``action`` is what it did last, or how it ended.
+
+    Memory is the most that was seen so far of it and all that it started.
+    """
+
+    name: str
+    state: Literal["waiting", "working", "done", "failed"]
+    seconds: float = 0.0
+    tokens: int = 0
+    action: str = ""
+    cpu_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+
+
+class ChildrenChanged(msgspec.Struct, frozen=True, tag="children_changed"):
+    """Where all subagents of a call are, in the order of their tasks; ``finished``: all have ended."""
+
+    call_id: str
+    children: tuple[ChildState, ...]
+    finished: bool = False
+
+
 class ApprovalResolved(msgspec.Struct, frozen=True, tag="approval_resolved"):
     """A call that needed approval was answered; ``by`` says by whom."""
 
@@ -252,6 +277,7 @@ Event = (
     | ToolOutputLine
     | ToolRunning
     | ToolFinished
+    | ChildrenChanged
     | ApprovalResolved
     | PlanChanged
     | ContextTrimmed

@@ -102,6 +102,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
 
     ``max_parallel`` bounds the tool calls at once. ``mask`` hides secrets in text.
     ``note_turn`` is told what a turn did, before its last save; it never waits.
+    ``on_budget`` is handed the budget of each turn, for whoever shares it out.
     """
 
     model: Model
@@ -117,6 +118,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     thinking: str = ""
     memory: TurnMemory | None = None
     note_turn: Callable[[TurnNote], None] | None = None
+    on_budget: Callable[[Budget], None] | None = None
 
 
 class TurnResult(msgspec.Struct, frozen=True):
@@ -150,7 +152,11 @@ class _Turn:
         self._left_out: frozenset[int] = frozenset()
         self._specs = tuple(tool.spec() for tool in agent.tools.values())
         self._schema_tokens = estimate_tools(self._specs)
-        self._batch = Batch(agent.tools, agent.gate, agent.emit, agent.mask, agent.max_parallel, self._ledger)
+        self._batch = Batch(
+            agent.tools, agent.gate, agent.emit, agent.mask, agent.max_parallel, self._ledger, self._spend
+        )
+        if agent.on_budget is not None:
+            agent.on_budget(self._budget)
         self._partial: list[str] = []
         self._unsaved_reported = False
         self._task = ""
@@ -262,12 +268,15 @@ class _Turn:
         self._partial.clear()
         self._emit(ModelStarted(self._budget.iterations, fitted.estimated_tokens))
         response = await self._agent.model.complete(request, self._on_model_event)
-        self._budget.spend(response.usage)
-        self._transcript.add_usage(response.usage)
+        self._spend(response.usage)
         seconds = trio.current_time() - started
         calls = len(response.message.tool_calls)
         self._emit(ModelFinished(response.usage, response.finish_reason, calls, seconds))
         return response
+
+    def _spend(self, usage: Usage) -> None:
+        self._budget.spend(usage)
+        self._transcript.add_usage(usage)
 
     def _on_model_event(self, event: ModelEvent) -> None:
         match event:

@@ -26,6 +26,7 @@ from odek.errors import ConfigError, ToolError
 from odek.events import AnswerDelta, Event, ModelStarted, Notice
 from odek.home import home_directory
 from odek.loop import TurnResult, run_turn
+from odek.processes import registered
 from odek.trust.approval import ApprovalState
 
 __all__ = ["AgentRun", "Stage", "exit_status", "open_stage", "read_task", "run_once", "start"]
@@ -169,7 +170,8 @@ async def open_stage(run: AgentRun, interrupts: Interrupts) -> AsyncGenerator[St
         )
         async with open_agent(setup) as opened:
             warmup.end()
-            yield Stage(opened, display, interrupts)
+            with registered(run.home, command="agent", session=opened.session.id, task=run.task):
+                yield Stage(opened, display, interrupts)
         nursery.cancel_scope.cancel()
 
 

@@ -1,5 +1,6 @@
 """One calm line for each thing that happens; pure functions from events to text."""
 
+from collections.abc import Sequence
 from typing import Final, assert_never
 
 from odek.cli.layout import Span, WordWrap, clip_columns, columns_of
@@ -7,6 +8,8 @@ from odek.cli.style import Attr, Style
 from odek.events import (
     ApprovalResolved,
     BudgetWarning,
+    ChildrenChanged,
+    ChildState,
     ContextTrimmed,
     MemoryEvent,
     ModelRetrying,
@@ -23,6 +26,8 @@ from odek.text import visible
 
 __all__ = [
     "NoteEvent",
+    "child_lines",
+    "child_table",
     "closing_line",
     "diff_attr",
     "diff_lines",
@@ -197,6 +202,46 @@ def diff_attr(line: str) -> Attr:
     if line.startswith(("+++ ", "--- ")):
         return Attr.BOLD
     return {"+": Attr.GREEN, "-": Attr.RED, "@": Attr.CYAN}.get(line[:1], Attr.NONE)
+
+
+def child_lines(children: Sequence[ChildState], style: Style, columns: int) -> list[str]:
+    """Return one line for each subagent: its name, state, seconds, tokens and what it did last."""
+    dot, ellipsis = f" {style.glyph('dot')} ", style.glyph("ellipsis")
+    return [
+        clip_columns(
+            dot.join(
+                [
+                    f"  {one_line(child.name):<8} {child.state:<7} {seconds_text(child.seconds):>8}",
+                    f"{child.tokens:,} tokens",
+                    one_line(child.action),
+                ]
+            ).removesuffix(dot),
+            columns,
+            ellipsis,
+        )
+        for child in children
+    ]
+
+
+def child_table(event: ChildrenChanged, style: Style, columns: int) -> str:
+    """Return what came of each subagent: result, time, tokens, CPU and peak memory."""
+    head = f"  {'task':<8} {'result':<7} {'time':>12} {'tokens':>9} {'CPU':>8} {'peak':>8}"
+    rows = [
+        f"  {one_line(child.name):<8} {child.state:<7} {seconds_text(child.seconds):>12} {child.tokens:>9,}"
+        f" {child.cpu_seconds:>6.1f} s {child.peak_memory_bytes / 2**20:>4.0f} MiB"
+        + (f"  {one_line(child.action)}" if child.state == "failed" else "")
+        for child in event.children
+    ]
+    ellipsis = style.glyph("ellipsis")
+    return "\n".join(
+        [style.paint(clip_columns(head, columns, ellipsis), Attr.DIM)]
+        + [
+            style.paint(
+                clip_columns(row, columns, ellipsis), Attr.RED if child.state == "failed" else Attr.NONE
+            )
+            for row, child in zip(rows, event.children, strict=True)
+        ]
+    )
 
 
 def _plan_line(state: str, title: str, style: Style, columns: int) -> str:

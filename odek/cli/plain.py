@@ -2,13 +2,14 @@
 
 from typing import assert_never
 
-from odek.cli.notes import closing_line, diff_lines, note, one_line, tool_line
+from odek.cli.notes import child_lines, child_table, closing_line, diff_lines, note, one_line, tool_line
 from odek.cli.screen import Screen
 from odek.cli.style import Attr
 from odek.events import (
     AnswerDelta,
     ApprovalResolved,
     BudgetWarning,
+    ChildrenChanged,
     ContextTrimmed,
     Event,
     MemoryEvent,
@@ -56,6 +57,7 @@ class PlainRenderer:
         self._verbose = verbose
         self._text: list[str] = []
         self._reasoning: list[str] = []
+        self._children: dict[str, str] = {}  # name → state, of those that run
 
     def handle(self, event: Event) -> None:  # noqa: PLR0912 - one branch for each kind of event
         """Show ``event``.
@@ -99,6 +101,8 @@ class PlainRenderer:
                 | ToolRunning()
             ):
                 self._note(note(event, self._err.style, self._err.columns))
+            case ChildrenChanged():
+                self._show_children(event)
             case TurnFinished():
                 self._finish(event)
             case TurnStarted() | ModelStarted():
@@ -126,6 +130,18 @@ class PlainRenderer:
             self._out.write(answer_text(event.answer).rstrip("\n") + "\n")
         self.close()
         self._note(closing_line(event, self._err.style))
+
+    def _show_children(self, event: ChildrenChanged) -> None:
+        """Show the subagents whose state is another than before, and at the end all of them."""
+        changed = [child for child in event.children if self._children.get(child.name) != child.state]
+        self._children = {child.name: child.state for child in event.children}
+        for line in child_lines(
+            [child for child in changed if child.state != "waiting"], self._err.style, self._err.columns
+        ):
+            self._note(line)
+        if event.finished:
+            self._children.clear()
+            self._note(child_table(event, self._err.style, self._err.columns))
 
     def _show_aside(self) -> None:
         if text := "".join(self._text).strip():

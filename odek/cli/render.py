@@ -6,7 +6,7 @@ from typing import Final, Protocol, TextIO, assert_never
 
 from odek.cli.layout import MAX_COLUMNS
 from odek.cli.markdown import MarkdownStream
-from odek.cli.notes import closing_line, diff_lines, note, one_line, tool_line
+from odek.cli.notes import child_table, closing_line, diff_lines, note, one_line, tool_line
 from odek.cli.screen import Screen
 from odek.cli.status import Activity
 from odek.cli.style import PLAIN, Attr, detect_style
@@ -14,6 +14,7 @@ from odek.events import (
     AnswerDelta,
     ApprovalResolved,
     BudgetWarning,
+    ChildrenChanged,
     ContextTrimmed,
     Event,
     MemoryEvent,
@@ -39,6 +40,7 @@ __all__ = ["TICK_SECONDS", "Renderer", "TerminalRenderer", "make_renderer"]
 TICK_SECONDS: Final = 0.2
 """How often ``tick`` is to be called: often enough to look alive, too seldom to cost."""
 _ERASE_LINE: Final = "\r\x1b[K"
+_ERASE_LINE_ABOVE: Final = "\x1b[A\x1b[K"
 
 
 class Renderer(Protocol):
@@ -121,7 +123,9 @@ class TerminalRenderer:
         """Show ``event``."""
         if not self._suspended:
             self._show(event)
-        elif not isinstance(event, ToolOutputLine | ToolRunning):  # old news by then
+        elif not isinstance(event, ToolOutputLine | ToolRunning) and not (
+            isinstance(event, ChildrenChanged) and not event.finished
+        ):  # the others are old news by then
             self._queue.append(event)
 
     def tick(self) -> None:
@@ -130,8 +134,8 @@ class TerminalRenderer:
             return
         text = self._activity.line(self._clock(), self._out.columns - 1, self._out.style)
         if text != self._status:
-            painted = self._out.style.paint(text, Attr.DIM)
-            self._out.write(_ERASE_LINE + painted)
+            lines = [self._out.style.paint(line, Attr.DIM) for line in text.split("\n")]
+            self._out.write(self._erasure() + "\n".join(lines))
             self._status = text
 
     def suspend(self) -> None:
@@ -187,6 +191,10 @@ class TerminalRenderer:
             case ToolFinished():
                 self._activity.end_tool(event.call_id)
                 self._tool_finished(event)
+            case ChildrenChanged():
+                self._activity.follow_children(event.children if not event.finished else (), now)
+                if event.finished:
+                    self._note(child_table(event, self._err.style, self._err.columns))
             case ToolRunning():
                 if not self._out.style.redraw:
                     self._note(note(event, self._err.style, self._err.columns))
@@ -270,5 +278,9 @@ class TerminalRenderer:
 
     def _erase_status(self) -> None:
         if self._status:
-            self._out.write(_ERASE_LINE)
+            self._out.write(self._erasure())
             self._status = ""
+
+    def _erasure(self) -> str:
+        """Return what takes the status away, which is of several lines while subagents work."""
+        return _ERASE_LINE + _ERASE_LINE_ABOVE * self._status.count("\n")

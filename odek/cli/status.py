@@ -5,8 +5,9 @@ from typing import Final, Literal
 import msgspec
 
 from odek.cli.layout import clip_columns
-from odek.cli.notes import one_line, seconds_text
+from odek.cli.notes import child_lines, one_line, seconds_text
 from odek.cli.style import Style
+from odek.events import ChildState
 
 __all__ = ["Activity"]
 
@@ -29,6 +30,8 @@ class Activity:
         self._tools: dict[str, _Running] = {}
         self._model: Literal["idle", "thinking", "writing"] = "idle"
         self._model_since = 0.0
+        self._children: tuple[ChildState, ...] = ()
+        self._children_at = 0.0
 
     def think(self, now: float) -> None:
         """A request went out."""
@@ -55,13 +58,23 @@ class Activity:
         """A call ended."""
         self._tools.pop(call_id, None)
 
+    def follow_children(self, children: tuple[ChildState, ...], now: float) -> None:
+        """Subagents work; none do when there are none."""
+        self._children, self._children_at = children, now
+
     def clear(self) -> None:
         """Nothing goes on any more."""
+        self._children = ()
         self._tools.clear()
         self.rest()
 
     def line(self, now: float, columns: int, style: Style) -> str:
-        """Return the status in at most ``columns`` columns, "" when there is nothing to say."""
+        """Return the status in at most ``columns`` columns, "" when there is nothing to say.
+
+        It is one line, or one for each subagent while there are any.
+        """
+        if self._children:
+            return "\n".join(child_lines(self._current_children(now), style, columns))
         if self._tools:
             return self._tools_line(now, columns, style)
         silent = now - self._model_since
@@ -72,6 +85,16 @@ class Activity:
                 return clip_columns(f"writing{style.glyph('ellipsis')} {silent:.0f} s", columns)
             case "writing" | "idle":
                 return ""
+
+    def _current_children(self, now: float) -> list[ChildState]:
+        """Return the subagents with their clocks moved on since they were heard of."""
+        passed = now - self._children_at
+        return [
+            msgspec.structs.replace(child, seconds=child.seconds + passed)
+            if child.state == "working"
+            else child
+            for child in self._children
+        ]
 
     def _tools_line(self, now: float, columns: int, style: Style) -> str:
         """Show the oldest call, and how many there are; the summary yields to the last output."""

@@ -24,6 +24,7 @@ from odek.messages import (
     ToolCall,
     UserMessage,
 )
+from odek.trust.fence import DELEGATED_REQUEST, strip_fences
 
 __all__ = ["EXTRACTION_MARKER", "OfflineModel", "respond"]
 
@@ -97,7 +98,12 @@ def _last_task(messages: tuple[Message, ...]) -> tuple[str, tuple[Message, ...]]
 
 
 def _own_words(text: str) -> str:
-    """Leave out attached files and fenced outside content: they are not the person's request."""
+    """Leave out attached files and fenced outside content: they are not the person's request.
+
+    Of a request that another agent has delegated, the fence is what there is to do.
+    """
+    if text.startswith(DELEGATED_REQUEST):
+        return strip_fences(text.removeprefix(DELEGATED_REQUEST))
     unfenced = re.sub(r"<untrusted_content\b.*?</untrusted_content\b[^>]*>", "", text, flags=re.DOTALL)
     return re.split(r"^Attached file [^\n]*:\n```", unfenced, maxsplit=1, flags=re.MULTILINE)[0]
 

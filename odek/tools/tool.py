@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from odek.errors import ToolError
+from odek.events import Usage
 from odek.llm.arguments import malformed_arguments
 from odek.llm.model import ToolSpec
 from odek.trust.effects import Effects
@@ -22,11 +23,20 @@ __all__ = ["CallScope", "PreparedCall", "Tool", "ToolOutput"]
 A = TypeVar("A", bound=msgspec.Struct)
 
 
+def _unaccounted(_usage: Usage) -> None:
+    """Outside of a turn there is no budget."""
+
+
 class CallScope(msgspec.Struct, frozen=True):
-    """What a running call may use. ``on_line`` reports a line of live output; it never blocks."""
+    """What a running call may use.
+
+    ``on_line`` reports a line of live output; it never blocks. ``spend`` adds what others
+    used on the turn's behalf to its budget and its session.
+    """
 
     call_id: str
     on_line: Callable[[str], None]
+    spend: Callable[[Usage], None] = _unaccounted
 
 
 class ToolOutput(msgspec.Struct, frozen=True):

@@ -1,0 +1,104 @@
+"""The running odek processes of a home: each has a file there, locked as long as it lives.
+
+The kernel frees the lock however the process ends, so that what a file says is true
+exactly while it is locked; a file that nobody locks is swept. Everything here blocks.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from odek.errors import StoreError
+from odek.storage.files import PRIVATE_FILE, ensure_directory
+
+__all__ = ["RunningProcess", "is_running", "registered", "running_processes"]
+
+FILE_BYTES = 4096
+
+
+class RunningProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """One process. ``parent`` is the odek process that it works for, or 0.
+
+    ``started_at`` are seconds since 1970.
+    """
+
+    pid: int
+    command: str
+    started_at: float
+    parent: int = 0
+    session: str = ""
+    task: str = ""
+
+
+@contextmanager
+def registered(
+    home: Path, *, command: str, parent: int = 0, session: str = "", task: str = ""
+) -> Iterator[None]:
+    """Have this process listed for a block. A home that cannot be written to does not stop it."""
+    record = RunningProcess(
+        pid=os.getpid(),
+        command=command,
+        started_at=time.time(),
+        parent=parent,
+        session=session,
+        task=task[:200],
+    )
+    path = home / "run" / f"{record.pid}.json"
+    descriptor = _claim(path, msgspec.json.encode(record)[:FILE_BYTES])
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            with suppress(OSError):
+                path.unlink()
+            os.close(descriptor)
+
+
+def running_processes(home: Path) -> list[RunningProcess]:
+    """Return the living processes of ``home``, oldest first, and sweep the files of dead ones."""
+    found = [record for path in (home / "run").glob("*.json") if (record := _read(path)) is not None]
+    return sorted(found, key=lambda record: record.started_at)
+
+
+def is_running(home: Path, pid: int) -> bool:
+    """Whether ``pid`` is an odek process of ``home`` that lives."""
+    return _read(home / "run" / f"{pid}.json") is not None
+
+
+def _claim(path: Path, data: bytes) -> int | None:
+    try:
+        ensure_directory(path.parent)
+        while True:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):  # a sweep took it away just before we had it
+                if path.stat().st_ino == os.fstat(descriptor).st_ino:
+                    os.ftruncate(descriptor, 0)
+                    os.pwrite(descriptor, data, 0)
+                    return descriptor
+            os.close(descriptor)
+    except (OSError, StoreError):
+        return None
+
+
+def _read(path: Path) -> RunningProcess | None:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return msgspec.json.decode(os.pread(descriptor, FILE_BYTES, 0), type=RunningProcess)
+        path.unlink(missing_ok=True)
+    except (OSError, msgspec.MsgspecError):  # being written, or no file of ours
+        return None
+    finally:
+        os.close(descriptor)
+    return None

@@ -1,0 +1,286 @@
+"""Tasks handed to subagents: real processes, a real endpoint, and nothing left behind."""
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+
+from odek.delegation import MAX_TASKS
+from tests.support.cli import Odek
+from tests.support.http_request import RecordedRequest
+from tests.support.model_server import (
+    Answer,
+    by_request,
+    open_model_server,
+    stall,
+    text_answer,
+    tool_call_answer,
+)
+from tests.support.processes import Marked, wait_until
+
+Delegate = dict[str, Any]
+
+
+def delegate(*tasks: Delegate) -> Answer:
+    """Answer with a call that hands out ``tasks``."""
+    return tool_call_answer([("delegate_tasks", {"tasks": list(tasks)})])
+
+
+def said(request: RecordedRequest, role: str) -> str:
+    """Return what the last message of ``role`` in a request says, "" if there is none."""
+    texts = [m["content"] for m in request.json["messages"] if m["role"] == role]
+    return str(texts[-1]) if texts else ""
+
+
+def is_child(request: RecordedRequest) -> bool:
+    """Tell whether a subagent asks."""
+    return "You are a subagent" in request.json["messages"][0]["content"]
+
+
+def answers(parent: list[Answer], child: dict[str, Answer]) -> Answer:
+    """Answer the parent in order, and each subagent by a word of its request."""
+
+    def choose(request: RecordedRequest) -> Answer:
+        if not is_child(request):
+            return parent.pop(0)
+        return next(answer for word, answer in child.items() if word in said(request, "user"))
+
+    return by_request(choose)
+
+
+def marked_odek(folder: Path, base_url: str, marked: Marked) -> Odek:
+    """Return the command with every process of it marked."""
+    odek = Odek(folder, base_url=base_url)
+    odek.environment |= {n: v for n, v in marked.environment.items() if n.startswith("ODEK_TEST")}
+    return odek
+
+
+def shown_in_proc(pids: set[int]) -> bytes:
+    """Return the arguments and environments of processes."""
+    shown = b""
+    for pid in pids:
+        for name in ("cmdline", "environ"):
+            with suppress(OSError):  # it ended meanwhile
+                shown += Path(f"/proc/{pid}/{name}").read_bytes()
+    return shown
+
+
+async def test_results_come_back_in_the_order_of_the_tasks(tmp_path: Path) -> None:
+    """Three subagents answer; the parent reads all results, tagged and fenced, and counts what they used."""
+    script = answers(
+        [delegate({"goal": "alpha"}, {"goal": "beta"}, {"goal": "gamma"}), text_answer("all done")],
+        {"alpha": text_answer("A!"), "beta": text_answer("B!"), "gamma": text_answer("C!")},
+    )
+    async with open_model_server(default=script) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        done = await odek.run("run", "--json", "do three things")
+        result = said([r for r in server.requests if not is_child(r)][-1], "tool")
+
+    assert done.status == 0
+    assert result.startswith("<untrusted_content")
+    assert result.index("A!") < result.index("B!") < result.index("C!")
+    usage = msgspec.json.decode(odek.sessions()[0].read_bytes())["usage"]
+    assert usage == {"prompt_tokens": 5 * 7, "completion_tokens": 5 * 3}
+    finished = [e for e in done.events if e["type"] == "turn_finished"]
+    assert finished[0]["usage"] == usage
+    children = [e for e in done.events if e["type"] == "children_changed"][-1]
+    assert children["finished"]
+
+
+async def test_a_subagent_that_is_killed_is_an_error_and_its_tokens_count(tmp_path: Path) -> None:
+    """The others go on, and what it had used before is in the parent's usage."""
+    script = answers(
+        [delegate({"goal": "doomed"}, {"goal": "fine"}), text_answer("noted")],
+        {"fine": text_answer("fine!"), "doomed": tool_call_answer([("plan", {"steps": []})])},
+    )
+    stuck = trio.Event()
+
+    def choose(request: RecordedRequest) -> Answer:
+        if is_child(request) and "doomed" in said(request, "user") and said(request, "tool"):
+            stuck.set()
+            return stall()
+        return script
+
+    async with open_model_server(default=by_request(choose)) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        async with odek.start("run", "--json", "go") as running:
+            with trio.fail_after(20):
+                await stuck.wait()
+            await running.wait_for('"state":"done"')
+            listed = msgspec.json.decode((await odek.run("ps", "--json")).stdout)
+            child = next(process for process in listed if process["task"] == "doomed")
+            os.kill(child["pid"], signal.SIGKILL)
+            done = await running.wait()
+        result = said([r for r in server.requests if not is_child(r)][-1], "tool")
+
+    assert done.status == 0
+    assert child["parent"] == running.pid
+    assert "task 1: error" in result
+    assert "SIGKILL" in result
+    assert "fine!" in result
+    usage = msgspec.json.decode(odek.sessions()[0].read_bytes())["usage"]
+    assert usage == {"prompt_tokens": 4 * 7, "completion_tokens": 4 * 3}
+    assert not list((odek.home / "usage").rglob("*.json"))
+
+
+async def test_a_task_ends_at_its_time_limit(tmp_path: Path) -> None:
+    """A subagent that waits for ever is ended, and the text names the limit."""
+    script = answers(
+        [delegate({"goal": "slow", "timeout_seconds": 2}), text_answer("too slow")], {"slow": stall()}
+    )
+    async with open_model_server(default=script) as server:
+        done = await Odek(tmp_path, base_url=server.base_url).run("run", "go")
+        result = said(server.requests[-1], "tool")
+
+    assert done.status == 0
+    assert "within 2 s" in result
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+async def test_nothing_is_left_of_subagents_when_their_parent_ends(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """Two seconds after Ctrl-C or kill -9, neither subagents nor template live."""
+    marked = Marked()
+    marked.watch(tmp_path / "work")
+    script = answers([delegate({"goal": "wait"}, {"goal": "wait too"})], {"wait": stall()})
+    async with open_model_server(default=script) as server:
+        odek = marked_odek(tmp_path, server.base_url, marked)
+        async with odek.start("run", "go") as running:
+            with trio.fail_after(20):
+                await server.wait_requests(3)
+            assert len(marked.living()) >= 5
+            running.signal(number)
+            await running.wait()
+        await wait_until(lambda: not marked.living(), seconds=2)
+
+
+async def test_the_key_is_in_no_argument_environment_or_file(tmp_path: Path) -> None:
+    """While subagents ask with the key, no process shows it and no file holds it."""
+    key = "sk-proj-hidden-0123456789abcdefABCDEF"
+    marked = Marked()
+    marked.watch(tmp_path / "work")
+    script = answers([delegate({"goal": "wait"}, {"goal": "wait too"})], {"wait": stall()})
+    async with open_model_server(default=script) as server:
+        odek = marked_odek(tmp_path, server.base_url, marked)
+        (odek.home).mkdir(mode=0o700)
+        (odek.home / "secrets.env").write_text(f"ODEK_API_KEY={key}\n")
+        (odek.home / "secrets.env").chmod(0o600)
+        async with odek.start("run", "go") as running:
+            with trio.fail_after(20):
+                await server.wait_requests(3)
+            shown = shown_in_proc(marked.living())
+            running.signal(signal.SIGINT)
+            await running.wait()
+        headers = [request.headers["authorization"] for request in server.requests]
+    files = await trio.to_thread.run_sync(
+        lambda: [path for path in odek.home.rglob("*") if path.is_file() and path.name != "secrets.env"]
+    )
+
+    assert headers == [f"Bearer {key}"] * 3
+    assert b"odek subagent" in shown
+    assert key.encode() not in shown
+    assert not [path for path in files if key.encode() in path.read_bytes()]
+
+
+async def test_an_untrusted_task_neither_writes_outside_nor_uses_the_network(tmp_path: Path) -> None:
+    """Its calls are denied even where the parent allows them to itself; a trusted task may."""
+    outside = tmp_path / "outside.txt"
+    calls = tool_call_answer(
+        [
+            ("write_file", {"path": str(outside), "content": "x"}),
+            ("shell", {"command": "curl http://127.0.0.1:9/"}),
+            ("write_file", {"path": "inside.txt", "content": "x"}),
+        ]
+    )
+    denied: list[str] = []
+
+    def choose(request: RecordedRequest) -> Answer:
+        if not is_child(request):
+            return parent.pop(0)
+        results = [m["content"] for m in request.json["messages"] if m["role"] == "tool"]
+        denied.extend(text for text in results if text.startswith("not run"))
+        return text_answer("tried") if results else calls
+
+    parent = [delegate({"goal": "try it"}), text_answer("ok")]
+    async with open_model_server(default=by_request(choose)) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        done = await odek.run("run", "go", environment={"ODEK_DANGEROUS_NON_INTERACTIVE": "allow"})
+        request = next(request for request in server.requests if is_child(request))
+        result = said(server.requests[-1], "tool")
+
+    assert done.status == 0
+    assert len(denied) == 2
+    assert not outside.exists()
+    assert "files changed: inside.txt" in result
+    assert "try it" not in request.json["messages"][0]["content"]
+    assert "<untrusted_content" in said(request, "user")
+    assert "delegate_tasks" not in {tool["function"]["name"] for tool in request.json["tools"]}
+
+
+async def test_facts_of_many_subagents_are_all_there(tmp_path: Path) -> None:
+    """Eight subagents and their parent add facts at once; none is lost."""
+    subjects = ["coffee", "docker", "violins", "glaciers", "kernels", "postage", "harbours", "tulips"]
+    goals = "; ".join(f"remember that {subject} belong to team {n}" for n, subject in enumerate(subjects))
+    odek = Odek(tmp_path)
+    done = await odek.run("run", f"delegate: {goals}\nremember that the parent runs on host nine")
+    facts = (await odek.run("memory", "facts")).stdout
+
+    assert done.status == 0
+    assert len(subjects) == MAX_TASKS
+    assert [subject for subject in subjects if subject not in facts] == []
+    assert "host nine" in facts
+
+
+async def test_two_subagents_that_write_one_file_are_a_conflict(tmp_path: Path) -> None:
+    """The parent is told which file, and by which tasks."""
+    odek = Odek(tmp_path)
+    done = await odek.run("run", "delegate: write a.txt: one; write a.txt: two; write b.txt: three")
+
+    assert "CONFLICT: a.txt was changed by tasks 1 and 2" in done.stdout
+    assert (odek.workspace / "b.txt").read_text() == "three\n"
+
+
+async def test_a_subagent_by_hand_prints_one_json_object(tmp_path: Path) -> None:
+    """The result is the last line of stdout; a task file stays as it is; a wrong one is exit status 3."""
+    odek = Odek(tmp_path)
+    task = odek.workspace / "task.json"
+    task.write_text('{"goal": "write b.txt: hi"}')
+    done = await odek.run("subagent", "--task", "task.json", "--parent-session", "p1", "--stream")
+    wrong = await odek.run("subagent", "--task", "missing.json")
+
+    assert done.status == 0
+    result = done.events[-1]
+    assert (result["status"], result["files_changed"], result["parent_session"]) == (
+        "success",
+        ["b.txt"],
+        "p1",
+    )
+    assert all("type" in event for event in done.events[:-1])
+    assert task.read_text() == '{"goal": "write b.txt: hi"}'
+    assert wrong.status == 3
+    assert "missing.json" in str(wrong.events[-1]["error"])
+
+
+async def test_ps_lists_and_stop_ends(tmp_path: Path) -> None:
+    """A running process is listed with its session and ended whole; a strange pid is refused."""
+    async with open_model_server(default=stall()) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        async with odek.start("run", "wait here") as running:
+            with trio.fail_after(20):
+                await server.wait_requests(1)
+            listed = await odek.run("ps")
+            refused = await odek.run("stop", str(os.getpid()))
+            stopped = await odek.run("stop", str(running.pid))
+            done = await running.wait()
+
+    assert f"{running.pid}" in listed.stdout
+    assert "wait here" in listed.stdout
+    assert refused.status == 3
+    assert stopped.status == 0
+    assert done.status == 143
