@@ -129,6 +129,7 @@ class PlainRenderer:
             self._text.clear()
             self._out.write(answer_text(event.answer).rstrip("\n") + "\n")
         self.close()
+        self._children.clear()
         self._note(closing_line(event, self._err.style))
 
     def _show_children(self, event: ChildrenChanged) -> None:

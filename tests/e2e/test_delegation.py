@@ -160,6 +160,34 @@ async def test_nothing_is_left_of_subagents_when_their_parent_ends(
         await wait_until(lambda: not marked.living(), seconds=2)
 
 
+async def test_what_subagents_used_counts_although_their_parent_was_killed(tmp_path: Path) -> None:
+    """Whoever goes on with the session finds their tokens in its usage, once."""
+    asked_again = trio.Event()
+
+    def choose(request: RecordedRequest) -> Answer:
+        if not is_child(request):
+            return parent.pop(0)
+        if said(request, "tool"):
+            asked_again.set()
+            return stall()
+        return tool_call_answer([("plan", {"steps": []})])
+
+    parent = [delegate({"goal": "work"}), text_answer("went on"), text_answer("and on")]
+    async with open_model_server(default=by_request(choose)) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        odek.environment["ODEK_MEMORY_ENABLED"] = "false"  # what it asks the model is another matter
+        async with odek.start("run", "go") as running:
+            with trio.fail_after(20):
+                await asked_again.wait()
+            running.signal(signal.SIGKILL)
+            await running.wait()
+        await odek.run("continue", "go on")
+        await odek.run("continue", "and on")
+    usage = msgspec.json.decode(odek.sessions()[0].read_bytes())["usage"]
+
+    assert usage == {"prompt_tokens": 4 * 7, "completion_tokens": 4 * 3}
+
+
 async def test_the_key_is_in_no_argument_environment_or_file(tmp_path: Path) -> None:
     """While subagents ask with the key, no process shows it and no file holds it."""
     key = "sk-proj-hidden-0123456789abcdefABCDEF"
