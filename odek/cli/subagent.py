@@ -89,20 +89,29 @@ def serve_parent() -> int:
 
 def _by_hand(arguments: argparse.Namespace) -> int:
     import json
+    from pathlib import Path
 
     import trio
 
     from odek.cli.agent import unwrapped_errors
     from odek.errors import OdekError
+    from odek.processes import registered
 
     if arguments.parent_session and not arguments.parent_session.isprintable():
         arguments.parent_session = ""
     try:
         order, credentials = _order(arguments)
-        with unwrapped_errors():
+        listed = registered(
+            Path(order.home),
+            command="subagent",
+            session=order.parent_session,
+            task=order.task.goal,
+        )
+        with listed, unwrapped_errors():
             result, status = trio.run(_work, order, credentials, arguments)
-    except OdekError as error:
-        document: dict[str, Any] = _document(None, arguments, str(error))
+    except Exception as error:  # noqa: BLE001 - whoever started us reads JSON, whatever has happened
+        words = str(error) if isinstance(error, OdekError) else f"{type(error).__name__}: {error}"
+        document: dict[str, Any] = _document(None, arguments, " ".join(words.split()))
         status = 3
     else:
         document = _document(result, arguments, "")
