@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions.add_parser("schema", help="print the JSON schema of the files, for editors")
     actions.add_parser("path", help="print where the files are looked for")
     parser.epilog = """\
-Lowest to highest: defaults, ~/.odek/config.json, ./odek.json, ODEK_* variables, flags.
-Secrets are masked. docs/reference/configuration.md explains every key.
+Later layers win: defaults, ~/.odek/config.json, ./odek.json, ODEK_* variables,
+flags. Secrets are masked. `odek init` writes a file that explains every key.
 
 examples:
   odek config show

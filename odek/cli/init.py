@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write ~/.odek/config.json, for all projects, instead of ./odek.json",
     )
     parser.epilog = """\
-The file explains every key and sets none. A file that exists is never overwritten."""
+The file explains every key and sets none. A file that exists is left as it is."""
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -13,25 +13,35 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     model.add_argument("--base-url", metavar="URL", help="root of a chat-completions endpoint")
     model.add_argument(
         "--thinking",
+        metavar="LEVEL",
         choices=("disabled", "enabled", "low", "medium", "high"),
-        help="reasoning of models that have it",
+        help="reasoning: disabled, enabled, low, medium or high",
     )
     model.add_argument("--system", metavar="TEXT", help="replace the built-in system prompt")
     work = parser.add_argument_group("work")
     work.add_argument(
-        "-c", "--ctx", metavar="FILES", action="append", help="attach files, separated by commas"
+        "-c", "--ctx", metavar="FILES", action="append", help="attach files, separated by commas; repeatable"
     )
-    work.add_argument("--max-iter", metavar="N", type=int, help="requests to the model at most (90)")
+    work.add_argument("--max-iter", metavar="N", type=int, help="at most N requests to the model (90)")
     work.add_argument("--tool", metavar="NAME", action="append", help="offer only this tool; repeatable")
     work.add_argument("--no-tool", metavar="NAME", action="append", help="do not offer this tool; repeatable")
-    work.add_argument("--no-agents", action="store_true", default=None, help="do not read AGENTS.md")
-    work.add_argument("--sandbox", action="store_true", default=None, help="run commands in a sandbox")
+    work.add_argument(
+        "--no-agents", action="store_true", default=None, help="leave AGENTS.md of the directory unread"
+    )
+    work.add_argument(
+        "--sandbox", action="store_true", default=None, help="insist on a sandbox; this version has none"
+    )
     output = parser.add_argument_group("output")
     output.add_argument(
-        "--interaction-mode", choices=("engaging", "verbose"), help="verbose shows tool output and reasoning"
+        "--interaction-mode",
+        metavar="MODE",
+        choices=("engaging", "verbose"),
+        help="engaging, or verbose: tool output and reasoning too",
     )
-    output.add_argument("--json", action="store_true", help="print events as JSON lines")
-    output.add_argument("--no-color", action="store_true", default=None, help="plain text; also NO_COLOR")
+    output.add_argument("--json", action="store_true", help="print every event as a line of JSON")
+    output.add_argument(
+        "--no-color", action="store_true", default=None, help="no colour; so does the variable NO_COLOR"
+    )
 
 
 def flag_values(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -12,12 +12,6 @@ if TYPE_CHECKING:
     from odek.cli.agent import AgentRun, Stage
     from odek.cli.interrupts import Interrupts
 
-EPILOG = """\
-Enter sends; Alt-Enter, a trailing backslash or an open ``` fence begin a new line.
-Ctrl-C ends the running turn, twice leaves. Ctrl-D or /exit leaves.
-
-exit status: 0; 3 when another process has the session"""
-
 COMMANDS = {
     "/help": "show these commands",
     "/plan": "show the plan and what is done of it",
@@ -26,12 +20,26 @@ COMMANDS = {
     "/exit": "leave",
 }
 
+EPILOG = """\
+keys:
+  Enter                          send
+  Alt-Enter, \\ at the end, ```   begin a new line
+  Ctrl-C                         end the running turn; twice leaves
+  Ctrl-D                         leave
+
+commands:
+{commands}
+
+exit status:
+  0 left   3 setup, or another process has the session"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the session and the common flags."""
-    parser.add_argument("--id", metavar="ID", help="session, or the start of its id (a new one)")
+    parser.add_argument("--id", metavar="ID", help="session to go on with, by its id or the start of it")
     add_agent_options(parser)
-    parser.epilog = EPILOG
+    commands = "\n".join(f"  {name:<29}  {meaning}" for name, meaning in COMMANDS.items())
+    parser.epilog = EPILOG.format(commands=commands)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -10,13 +10,18 @@ examples:
   odek continue "now fix it"
   odek continue --id 20261202-3f9c "and the tests?"
 
-One process at a time has a session. exit status: as `odek run`; 3 when another has it."""
+The newest session is the one that changed last; `odek session list` shows them.
+
+exit status:
+  as `odek run`; 3 also when another process has the session"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the task, the session and the common flags."""
     parser.add_argument("task", nargs="*", metavar="TASK", help="what to do; `-` or nothing reads stdin")
-    parser.add_argument("--id", default="", metavar="ID", help="session, or the start of its id (the newest)")
+    parser.add_argument(
+        "--id", default="", metavar="ID", help="session to go on with, by its id or the start of it"
+    )
     add_agent_options(parser)
     parser.epilog = EPILOG
 

@@ -9,10 +9,12 @@ EPILOG = """\
 examples:
   odek run "why does the build fail? @Makefile"
   git diff | odek run -            the task from a pipe
-  odek run -c a.py,b.py "compare these"
+  odek run -c a.py,b.py "compare these two"
   odek run --json "…" | jq .       every event as a line of JSON
 
-`@path` in the task attaches that file. The session is kept: `odek continue` goes on.
+`@path` in the task attaches that file. The session is kept: `odek continue`
+goes on with it. Without a key and an endpoint the built-in offline model
+answers, and `odek run help` says what it understands.
 
 exit status:
   0 answered   1 failed   2 a limit was reached   3 setup   130 Ctrl-C"""
@@ -21,8 +23,8 @@ exit status:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the task and the common flags."""
     parser.add_argument("task", nargs="*", metavar="TASK", help="what to do; `-` or nothing reads stdin")
-    parser.add_argument("--session", action="store_true", help="keep the conversation (it always is)")
-    parser.add_argument("--no-session", action="store_true", help="keep nothing of the conversation on disk")
+    parser.add_argument("--session", action="store_true", help="keep the session; it always is")
+    parser.add_argument("--no-session", action="store_true", help="keep no session on disk")
     add_agent_options(parser)
     parser.epilog = EPILOG
 

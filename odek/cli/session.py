@@ -29,22 +29,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(
         title="actions", dest="action", metavar="ACTION", required=True, prog=parser.prog
     )
-    named = "id of the session, or its beginning"
-    listing = actions.add_parser("list", help="show the newest sessions")
+    named = "the session, by its id or the start of it"
+
+    def action(name: str, summary: str) -> argparse.ArgumentParser:
+        return actions.add_parser(name, help=summary, description=f"odek session {name}: {summary}.")
+
+    listing = action("list", "show the newest sessions")
     listing.add_argument(
-        "--limit", metavar="N", type=_count, default=LISTED, help=f"so many; 0 shows all ({LISTED})"
+        "--limit", metavar="N", type=_count, default=LISTED, help=f"at most N sessions ({LISTED}); 0: all"
     )
     listing.add_argument("--json", action="store_true", help="print one JSON array")
-    show = actions.add_parser("show", help="print a conversation")
-    show.add_argument("id", metavar="ID", nargs="?", default="", help=f"{named}; the newest without one")
+    show = action("show", "print a conversation")
+    show.add_argument("id", metavar="ID", nargs="?", default="", help=f"{named} (the newest)")
     show.add_argument("--json", action="store_true", help="print one JSON object")
-    delete = actions.add_parser("delete", help="delete a session for good")
+    delete = action("delete", "delete a session for good")
     delete.add_argument("id", metavar="ID", help=named)
-    trim = actions.add_parser("trim", help="keep the newest turns of a session")
+    trim = action("trim", "keep the newest turns of a session, and drop those before")
     trim.add_argument("id", metavar="ID", help=named)
-    trim.add_argument("turns", metavar="N", type=_at_least_one, help="so many turns")
-    cleanup = actions.add_parser("cleanup", help="delete sessions that have not changed for long")
-    cleanup.add_argument("days", metavar="DAYS", type=_at_least_one, help="for so many days")
+    trim.add_argument("turns", metavar="N", type=_at_least_one, help="how many turns stay")
+    cleanup = action("cleanup", "delete sessions that have not changed for long")
+    cleanup.add_argument("days", metavar="DAYS", type=_at_least_one, help="how many days without a change")
+    parser.epilog = """\
+examples:
+  odek session list --limit 0
+  odek session show 20261202-3f9c
+  odek session trim 20261202-3f9c 5    its last five turns stay
+  odek session cleanup 90"""
 
 
 def run(arguments: argparse.Namespace) -> int:
