@@ -6,9 +6,9 @@ Start-up is a cost: nothing is imported here that ``odek version`` does not need
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from importlib import import_module
-from typing import NoReturn, Protocol, cast
+from typing import Any, NoReturn, Protocol, cast
 
 from odek import __version__
 from odek.errors import OdekError
@@ -45,10 +45,11 @@ examples:
   odek run --model llama3.2 --base-url http://localhost:11434/v1 "…"
 
 environment:
-  ODEK_API_KEY, DEEPSEEK_API_KEY, OPENAI_API_KEY   key of the model's endpoint
-  ODEK_HOME                                        where odek keeps its files (~/.odek)
-  ODEK_<KEY>                                       any setting; see `odek config show`
-  NO_COLOR                                         plain text
+  ODEK_API_KEY, DEEPSEEK_API_KEY, OPENAI_API_KEY
+               key of the model's endpoint; none: the offline model answers
+  ODEK_HOME    where odek keeps its files (~/.odek)
+  ODEK_<KEY>   any setting, such as ODEK_MODEL; `odek config show` lists them
+  NO_COLOR     no colour
 
 exit status:
   0 success   1 the task failed   2 a limit was reached   3 setup   130 Ctrl-C
@@ -68,8 +69,31 @@ class CommandModule(Protocol):
         ...
 
 
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps examples as they are written, and each name on one line with its meaning."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28)
+
+    def _format_action(self, action: argparse.Action) -> str:
+        text = super()._format_action(action)
+        # Commands stand under a title already; argparse would put their metavar above them too.
+        return text.partition("\n")[2] if action.nargs == argparse.PARSER else text
+
+    def _iter_indented_subactions(self, action: argparse.Action) -> Generator[argparse.Action, None, None]:
+        # Argparse indents commands, and forgets that when it works out the column of their meaning.
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - no public name
+            yield from action._choices_actions  # noqa: SLF001
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line and exit with 3."""
+
+    def __init__(self, **options: Any) -> None:
+        defaults: dict[str, Any] = {"formatter_class": HelpFormatter, "allow_abbrev": False}
+        super().__init__(**(defaults | options))
+        if self.add_help:
+            self._actions[0].help = "show this help and exit"
 
     def error(self, message: str) -> NoReturn:
         """Print ``message`` and leave."""
@@ -85,10 +109,10 @@ def build_parser(command: str | None, *, alone: bool = False) -> Parser:
         prog="odek",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"odek {__version__}")
+    parser.add_argument(
+        "--version", action="version", version=f"odek {__version__}", help="print the version and exit"
+    )
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
     for name, (module_name, summary) in COMMANDS.items():
         if alone and name != command:
@@ -97,8 +121,6 @@ def build_parser(command: str | None, *, alone: bool = False) -> Parser:
             name,
             help=summary,
             description=f"odek {name}: {summary}.",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
         )
         if command in {None, name}:
             _load(module_name).add_arguments(child)
