@@ -44,7 +44,7 @@ format: $(STAMP)
 
 docs: $(STAMP)
 	$(PYTHON) -m odek.config.describe > docs/reference/configuration.md
-	for page in cli tools events; do $(PYTHON) -m odek.cli.reference $$page > docs/reference/$$page.md; done
+	for page in cli tools events; do $(PYTHON) -m odek.cli.reference $$page > docs/reference/$$page.md || exit 1; done
 
 lock:
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \

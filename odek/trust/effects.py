@@ -15,9 +15,17 @@ class Effects(msgspec.Struct, frozen=True):
     """The effects of one prepared call.
 
     Paths are absolute but not resolved: what they resolve to is for the policy to
-    find out. ``command`` is a shell command line, classified by its grammar.
-    ``outside`` says that the result carries text from beyond the trust boundary
-    whatever the other fields say (another agent, a foreign server).
+    find out.
+
+    Attributes:
+        reads: Files and directories that are read; beyond the workspace their content is from outside.
+        writes: Files and directories that are made, changed or removed.
+        command: A shell command line, classified part by part by its grammar.
+        urls: Addresses that a request is sent to; what comes back is from outside.
+        writes_memory: Something is remembered or forgotten, which is scanned on its own.
+        spawns_agents: Other agents are started, whose calls are decided one by one.
+        outside: The result carries text from beyond the trust boundary whatever the other
+            fields say (another agent, a foreign server).
     """
 
     reads: tuple[Path, ...] = ()
