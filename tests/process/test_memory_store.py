@@ -88,7 +88,8 @@ def run(directory: Path, count: int, rounds: int, victims: int) -> None:
             assert victim.stdout is not None
             lines = [victim.stdout.readline() for _ in range(chance.randrange(1, rounds))]
             victim.kill()
-            rest, _ = victim.communicate()
+            rest = victim.stdout.read()  # not communicate: it forgets what readline has buffered
+            victim.communicate()
             killed = not rest.endswith("done\n")
             expected.take("".join(lines) + rest, killed=killed)
             started.remove(victim)
