@@ -21,7 +21,7 @@ from odek.events import (
 from odek.ledger import Ledger
 from odek.messages import ToolCall, ToolMessage
 from odek.text import clip_line, first_line, without_surrogates
-from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
+from odek.tools.tool import ApprovedBy, CallScope, PreparedCall, Tool, ToolOutput
 
 __all__ = ["Admission", "Batch", "Gate", "GateRequest"]
 
@@ -45,12 +45,13 @@ class Admission(msgspec.Struct, frozen=True):
     """May the call run, and how is its result to be treated?
 
     ``reason`` tells the model why not. ``fence_source`` names the origin of outside
-    content; the result is then fenced. None leaves it as it is.
+    content; the result is then fenced. None leaves it as it is. ``by`` says who decided.
     """
 
     allowed: bool
     reason: str = ""
     fence_source: str | None = None
+    by: ApprovedBy = "policy"
 
 
 class Gate(Protocol):
@@ -206,7 +207,10 @@ class Batch:
         if call.tool is None or call.prepared is None:
             return
         scope = CallScope(
-            call.id, lambda line: self._emit(ToolOutputLine(call.id, self._mask(line))), self._spend
+            call.id,
+            lambda line: self._emit(ToolOutputLine(call.id, self._mask(line))),
+            self._spend,
+            call.admission.by if call.admission else "policy",
         )
         limit_seconds = call.tool.timeout_seconds
         try:

@@ -107,18 +107,16 @@ class PolicyGate:
     def _admission(self, request: GateRequest, ruling: Ruling, answer: Answer | None) -> Admission:
         allowed = ruling.action == "allow" if answer is None else answer != "deny"
         verdict = ruling.request.verdict
+        by = "person" if answer is not None and self._approver is not None else ruling.by
         if ruling.action != "allow" or ruling.by != "policy":
-            by_person = answer is not None and self._approver is not None
-            by = "person" if by_person else ruling.by
             self._emit(ApprovalResolved(request.call_id, request.tool, verdict.risk.label, allowed, by))
         if not allowed:
             return Admission(allowed=False, reason=self._refusal(ruling, answer))
         effects = request.prepared.effects
         self._taint(taints(effects, verdict, self._where), ingests_untrusted(effects))
         fenced = needs_fence(effects, verdict, self._where)
-        return Admission(
-            allowed=True, fence_source=f"{request.tool}: {request.prepared.summary}" if fenced else None
-        )
+        source = f"{request.tool}: {request.prepared.summary}" if fenced else None
+        return Admission(allowed=True, fence_source=source, by=by)
 
     def _refusal(self, ruling: Ruling, answer: Answer | None) -> str:
         """Say why a call does not run, so that the model can do something sensible instead."""

@@ -141,15 +141,14 @@ class TurnContext:
             return
 
 
-def origin_of(session: Conversation, call_id: str) -> "Origin":
-    """Return on whose behalf a call changes the memory; for an untrusted session a person was asked."""
+def origin_of(session: Conversation, call_id: str, approval: str) -> "Origin":
+    """Return on whose behalf a call changes the memory, and who let it."""
     from odek.memory.journal import Origin
 
-    untrusted = session.episode_untrusted
     return Origin(
         session=session.id,
         turn=session.turns,
         call_id=call_id,
-        approval="person" if untrusted else "policy",
-        tainted=untrusted,
+        approval=approval,
+        tainted=session.episode_untrusted,
     )

@@ -71,7 +71,7 @@ class MemoryTool(Tool[MemoryArguments]):
     )
     arguments_type = MemoryArguments
 
-    def __init__(self, memory: Memory, origin: "Callable[[str], Origin] | None" = None) -> None:
+    def __init__(self, memory: Memory, origin: "Callable[[str, str], Origin] | None" = None) -> None:
         self._memory = memory
         self._origin = origin or _unknown_origin
 
@@ -107,7 +107,9 @@ class MemoryTool(Tool[MemoryArguments]):
         content = await self._memory.check_content(arguments.content)
 
         async def run(scope: CallScope) -> ToolOutput:
-            made = await _translated(lambda: self._memory.add(target, content, self._origin(scope.call_id)))
+            made = await _translated(
+                lambda: self._memory.add(target, content, self._origin(scope.call_id, scope.approved_by))
+            )
             done = "Merged into an entry of" if made.kind == "merged" else "Added to"
             return _report(done, made.change, diff)
 
@@ -119,8 +121,8 @@ class MemoryTool(Tool[MemoryArguments]):
         content = await self._memory.check_content(arguments.content)
         fact = await self._memory.select(arguments.old_text, arguments.target)
 
-        async def change(call_id: str) -> Change:
-            return await self._memory.replace(fact, content, self._origin(call_id))
+        async def change(scope: CallScope) -> Change:
+            return await self._memory.replace(fact, content, self._origin(scope.call_id, scope.approved_by))
 
         preview = _diff(fact.target, _whole(fact), content)
         return _mutation(f"replace in {fact.target}: {content}", preview, "Replaced an entry of", change)
@@ -128,8 +130,8 @@ class MemoryTool(Tool[MemoryArguments]):
     async def _prepare_remove(self, arguments: MemoryArguments) -> PreparedCall:
         fact = await self._memory.select(arguments.old_text, arguments.target)
 
-        async def change(call_id: str) -> Change:
-            return await self._memory.remove(fact, self._origin(call_id))
+        async def change(scope: CallScope) -> Change:
+            return await self._memory.remove(fact, self._origin(scope.call_id, scope.approved_by))
 
         preview = _diff(fact.target, _whole(fact), "")
         return _mutation(f"remove from {fact.target}: {fact.text}", preview, "Removed from", change)
@@ -146,7 +148,7 @@ class MemoryTool(Tool[MemoryArguments]):
         )
 
         async def run(scope: CallScope) -> ToolOutput:
-            origin = self._origin(scope.call_id)
+            origin = self._origin(scope.call_id, scope.approved_by)
             done = await _translated(lambda: self._memory.consolidate(target, origin=origin))
             if not done.applied:
                 return ToolOutput(f"{target}.md is unchanged: {done.reason}")
@@ -219,12 +221,12 @@ class MemoryTool(Tool[MemoryArguments]):
 
 
 def _mutation(
-    summary: str, preview: str, done: str, change: Callable[[str], Awaitable[Change]]
+    summary: str, preview: str, done: str, change: Callable[[CallScope], Awaitable[Change]]
 ) -> PreparedCall:
     """Return a call that makes one change and reports it."""
 
     async def run(scope: CallScope) -> ToolOutput:
-        return _report(done, await _translated(lambda: change(scope.call_id)), preview)
+        return _report(done, await _translated(lambda: change(scope)), preview)
 
     return PreparedCall(clip_line(summary, 100), Effects(writes_memory=True), run, preview)
 
@@ -240,10 +242,10 @@ def _report(done: str, made: Change, diff: str) -> ToolOutput:
     )
 
 
-def _unknown_origin(call_id: str) -> "Origin":
+def _unknown_origin(call_id: str, approval: str) -> "Origin":
     from odek.memory.journal import Origin
 
-    return Origin(call_id=call_id)
+    return Origin(call_id=call_id, approval=approval)
 
 
 async def _translated(work: Callable[[], Awaitable[_T]]) -> _T:

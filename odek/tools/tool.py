@@ -8,7 +8,7 @@ is thereby what is done; a target that changed in between is an error, not a sur
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -18,7 +18,7 @@ from odek.llm.arguments import malformed_arguments
 from odek.llm.model import ToolSpec
 from odek.trust.effects import Effects
 
-__all__ = ["CallScope", "PreparedCall", "Tool", "ToolOutput"]
+__all__ = ["ApprovedBy", "CallScope", "PreparedCall", "Tool", "ToolOutput"]
 
 A = TypeVar("A", bound=msgspec.Struct)
 
@@ -27,16 +27,21 @@ def _unaccounted(_usage: Usage) -> None:
     """Outside of a turn there is no budget."""
 
 
+ApprovedBy = Literal["person", "policy", "session_trust"]
+
+
 class CallScope(msgspec.Struct, frozen=True):
     """What a running call may use.
 
     ``on_line`` reports a line of live output; it never blocks. ``spend`` adds what others
-    used on the turn's behalf to its budget and its session.
+    used on the turn's behalf to its budget and its session. ``approved_by`` says who let
+    the call run.
     """
 
     call_id: str
     on_line: Callable[[str], None]
     spend: Callable[[Usage], None] = _unaccounted
+    approved_by: ApprovedBy = "policy"
 
 
 class ToolOutput(msgspec.Struct, frozen=True):
