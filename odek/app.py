@@ -20,7 +20,7 @@ from odek.budget import Budget, Limits
 from odek.config.layers import Resolved
 from odek.config.settings import Config
 from odek.embedding.embedder import Embedder
-from odek.errors import ConfigError
+from odek.errors import ConfigError, StoreBusyError, StoreError
 from odek.events import Event, MemoryEvent, Notice, PlanChanged
 from odek.gate import PolicyGate
 from odek.llm.choice import choose
@@ -54,7 +54,8 @@ from odek.tools.shell import Shell
 from odek.tools.tool import Tool
 from odek.trust.approval import ApprovalState, Approver
 from odek.trust.fence import FENCE_RULE, fence
-from odek.trust.paths import Where, literal, reads_outside
+from odek.trust.paths import Where, judge_read, literal, reads_outside
+from odek.trust.risk import Risk
 from odek.trust.secrets import Masker
 from subagent.background import Background, open_background
 
@@ -102,18 +103,28 @@ class OpenAgent(msgspec.Struct, frozen=True):
     memory: Memory | None
     where: Where
 
-    def attach(self, task: str, named: list[str]) -> Attached:
-        """Return ``task`` with its files behind it; blocking. Files from outside taint the session."""
+    def attach(self, task: str, named: list[str], *, mentions: bool = True) -> Attached:
+        """Return ``task`` with its files behind it; blocking. Files from outside taint the session.
+
+        ``mentions`` False takes ``@path`` in the task for text.
+        """
         attached = attach(
             task,
             named,
             self.where.workspace,
             lambda content, source: fence(content, source=source),
             lambda path: reads_outside(literal(str(path), str(self.where.cwd)), self.where),
+            self._objection,
+            mentions=mentions,
         )
         if attached.outside:
             self.session.add_taint(("outside_content",), ingested=True)
         return attached
+
+    def _objection(self, path: Path) -> str:
+        """Say why a file must not be attached: what a tool may not read unasked, a task does not either."""
+        risk, reason = judge_read(literal(str(path), str(self.where.cwd)), self.where)
+        return "" if risk is Risk.SAFE else reason
 
 
 @asynccontextmanager
@@ -310,7 +321,13 @@ async def _open_session(
         session = await trio.to_thread.run_sync(store.open, setup.resume)
         session.model = model
     elif setup.keep_session:
-        session = await trio.to_thread.run_sync(store.create, model, setup.task)
+        try:
+            session = await trio.to_thread.run_sync(store.create, model, setup.task)
+        except StoreBusyError:
+            raise
+        except StoreError as error:  # as with a full disk: the work goes on, and the person is told
+            setup.emit(Notice(f"this session is not kept: {error}", "warning"))
+            session = unsaved_session(model, setup.task)
     else:
         session = unsaved_session(model, setup.task)
     stack.callback(session.release)

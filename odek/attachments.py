@@ -18,6 +18,9 @@ FILE_LIMIT_BYTES = 256 * 1024
 """Of one file; the middle of a longer one is left out. About 64,000 tokens: more helps no model."""
 
 _MENTION = re.compile(r"""(?<!\S)@(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^\s"']+))""")
+LEFT_OUT = " bytes left out …]"
+"""How ``clip_middle`` marks what is missing."""
+
 _TRAILING = ".,;:!?)]}>"
 
 
@@ -39,6 +42,9 @@ def attach(
     workspace: Path,
     fence: Callable[[str, str], str],
     is_outside: Callable[[Path], bool],
+    objection: Callable[[Path], str],
+    *,
+    mentions: bool = True,
 ) -> Attached:
     """Append the files that ``task`` mentions and those ``named`` beside it. Blocking.
 
@@ -51,6 +57,9 @@ def attach(
         workspace: What relative paths are seen from.
         fence: Marks (content, source) as data from outside.
         is_outside: Says whether a resolved path lies outside the trust boundary.
+        objection: Says why a resolved path must not be attached, "" if it may.
+        mentions: Whether ``task`` is the person's own text. What came through a pipe may be
+            anybody's, and names no file.
 
     Raises:
         ToolError: a file named by a flag cannot be read as text.
@@ -64,6 +73,8 @@ def attach(
         if target.resolved in seen:
             return
         seen.add(target.resolved)
+        size = f"{len(content.encode()):,} bytes"
+        notices.append(f"attached {target.shown} ({size}{', shortened' if LEFT_OUT in content else ''})")
         body = f"Attached file {target.shown}:\n```\n{content.rstrip()}\n```"
         if is_outside(target.resolved):
             outside.append(target.resolved)
@@ -72,11 +83,18 @@ def attach(
 
     for argument in named:
         target = locate(argument, workspace)
+        if reason := objection(target.resolved):
+            raise ToolError(f"{target.shown} is not attached: {reason}")
         add(target, _read(target))
-    for argument in _mentions(task):
+    for argument in _mentions(task) if mentions else ():
         try:
             target = locate(argument, workspace)
             if not target.resolved.exists():
+                if _looks_like_a_file(argument):
+                    notices.append(f"@{argument}: there is no such file; it stays as text")
+                continue
+            if reason := objection(target.resolved):
+                notices.append(f"@{argument} was not attached: {reason}")
                 continue
             add(target, _read(target))
         except (ToolError, OSError) as error:
@@ -90,6 +108,11 @@ def _mentions(task: str) -> list[str]:
         match["quoted"] or match["bare"].rstrip(_TRAILING) or match["bare"]
         for match in _MENTION.finditer(task)
     ]
+
+
+def _looks_like_a_file(argument: str) -> bool:
+    """Tell a mistyped file from a handle: it has a slash, or an ending of a few letters."""
+    return "/" in argument or bool(re.fullmatch(r"[\w.-]+\.[A-Za-z]\w{0,4}", argument))
 
 
 def _read(target: Target) -> str:

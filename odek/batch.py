@@ -45,13 +45,15 @@ class Admission(msgspec.Struct, frozen=True):
     """May the call run, and how is its result to be treated?
 
     ``reason`` tells the model why not. ``fence_source`` names the origin of outside
-    content; the result is then fenced. None leaves it as it is. ``by`` says who decided.
+    content; the result is then fenced. None leaves it as it is. ``by`` says who decided,
+    ``why`` in a few words for the person.
     """
 
     allowed: bool
     reason: str = ""
     fence_source: str | None = None
     by: ApprovedBy = "policy"
+    why: str = ""
 
 
 class Gate(Protocol):
@@ -242,7 +244,9 @@ class Batch:
         hint = self._hint(call, content) if call.outcome == "error" else ""
         if call.outcome == "ok":
             self._failures = Counter({key: n for key, n in self._failures.items() if key[0] != call.name})
-        self._report(call, call.outcome, first_line(content), self._mask(output.diff))
+        denied = call.admission is not None and call.outcome == "denied"
+        preview = call.admission.why if denied and call.admission else first_line(content)
+        self._report(call, call.outcome, preview, self._mask(output.diff))
         source = call.admission.fence_source if call.admission else None
         if source is not None and call.outcome != "denied":
             content = self._gate.fence(content, source)

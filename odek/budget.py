@@ -12,6 +12,9 @@ __all__ = ["Budget", "Limits"]
 
 WARN_PERCENTS = (90, 75, 50)
 
+FEWEST_WARNED_ITERATIONS = 4
+"""Of fewer requests the last is there at once, and a warning says nothing."""
+
 Kind = Literal["tokens", "cost", "iterations", "time"]
 
 
@@ -62,7 +65,7 @@ class Budget:
         """
         for kind, used, limit in self._meters():
             if limit and used >= limit:
-                raise LimitReachedError(f"stopped: {_describe(kind, limit)} used up")
+                raise LimitReachedError(f"{_describe(kind, limit)} used up")
         self.iterations += 1
         self._warn()
 
@@ -75,7 +78,7 @@ class Budget:
         rest: dict[Kind, float] = {}
         for kind, used, limit in self._meters():
             if limit and used >= limit:
-                raise LimitReachedError(f"stopped: {_describe(kind, limit)} used up")
+                raise LimitReachedError(f"{_describe(kind, limit)} used up")
             rest[kind] = limit - used if limit else 0
         return Limits(
             tokens=max(int(rest["tokens"] / count), 1) if rest["tokens"] else 0,
@@ -94,7 +97,7 @@ class Budget:
 
     def _warn(self) -> None:
         for kind, used, limit in self._meters():
-            if not limit:
+            if not limit or (kind == "iterations" and limit < FEWEST_WARNED_ITERATIONS):
                 continue
             reached = next((p for p in WARN_PERCENTS if used * 100 >= limit * p), 0)
             if reached > self._warned.get(kind, 0):

@@ -111,7 +111,7 @@ class PolicyGate:
         if ruling.action != "allow" or ruling.by != "policy":
             self._emit(ApprovalResolved(request.call_id, request.tool, verdict.risk.label, allowed, by))
         if not allowed:
-            return Admission(allowed=False, reason=self._refusal(ruling, answer))
+            return Admission(allowed=False, reason=self._refusal(ruling, answer), by=by, why=ruling.reason)
         effects = request.prepared.effects
         self._taint(taints(effects, verdict, self._where), ingests_untrusted(effects))
         fenced = needs_fence(effects, verdict, self._where)

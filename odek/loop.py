@@ -175,7 +175,7 @@ class _Turn:
             answer = await self._work_in_time()
         except LimitReachedError as reached:
             error, outcome = reached, "limit"
-            answer = await self._close(str(reached))
+            answer = await self._close(f"stopped: {reached}")
         except ModelError as failed:
             error, outcome = failed, "failed"
             answer = await self._close(f"no answer: {failed}")
@@ -184,7 +184,7 @@ class _Turn:
             bug = isinstance(failure, Exception)
             reason = f"internal error: {type(failure).__name__}" if bug else CANCELLED_BY_USER
             answer = await self._close(reason)
-            self._finish("failed" if bug else "cancelled", answer, reason)
+            self._finish("failed" if bug else "cancelled", answer, reason if bug else "")
             raise
         self._finish(outcome, answer, str(error or ""))
         return TurnResult(outcome, answer, self._budget.usage, error)
@@ -193,9 +193,7 @@ class _Turn:
         limit_seconds = self._agent.limits.seconds
         with trio.move_on_after(limit_seconds or math.inf):
             return await self._work()
-        raise LimitReachedError(
-            f"stopped: the time budget of {limit_seconds:g} s (budget.seconds) is used up"
-        )
+        raise LimitReachedError(f"the time budget of {limit_seconds:g} s (budget.seconds) is used up")
 
     async def _ask(self, text: str) -> None:
         """Record the person's message, what the memory adds to it, and save."""
@@ -341,7 +339,13 @@ class _Turn:
         budget = self._budget
         self._emit(
             TurnFinished(
-                self._transcript.id, outcome, answer, budget.usage, budget.seconds, budget.iterations, reason
+                self._transcript.id,
+                outcome,
+                answer,
+                budget.usage,
+                budget.seconds,
+                budget.iterations,
+                self._agent.mask(reason),
             )
         )
 

@@ -58,19 +58,19 @@ class Stage(msgspec.Struct, frozen=True):
     display: Display
     interrupts: Interrupts
 
-    async def turn(self, text: str, attachments: list[str]) -> TurnResult | None:
-        """Run one turn; None when it was cancelled.
+    async def turn(self, text: str, attachments: list[str], *, mentions: bool = True) -> TurnResult | None:
+        """Run one turn; None when it was cancelled. ``mentions`` attaches what ``text`` names by ``@path``.
 
         Raises:
             ConfigError: a file of ``attachments`` cannot be attached.
         """
-        attach = partial(self.opened.attach, text, attachments)
+        attach = partial(self.opened.attach, text, attachments, mentions=mentions)
         try:
             attached = await trio.to_thread.run_sync(attach)
         except ToolError as error:
             raise ConfigError(f"--ctx: {error}") from None
         for notice in attached.notices:
-            self.display.emit(Notice(notice, "warning"))
+            self.display.emit(Notice(notice, "info" if notice.startswith("attached ") else "warning"))
         return await self.interrupts.run_turn(partial(run_turn, self.opened.agent, attached.text))
 
 
@@ -97,14 +97,15 @@ def start(arguments: argparse.Namespace, *, resume: str | None, task: str) -> Ag
     )
 
 
-def read_task(words: list[str]) -> str:
-    """Return the task: the words of the command line, or stdin when there are none or "-".
+def read_task(words: list[str]) -> tuple[str, bool]:
+    """Return the task, and whether it came from stdin: there are no words, or "-" stands for it.
 
     Raises:
         ConfigError: there is no task.
     """
     task = " ".join(words).strip()
-    if task in {"", "-"} and not sys.stdin.isatty():
+    from_stdin = task in {"", "-"} and not sys.stdin.isatty()
+    if from_stdin:
         data = sys.stdin.buffer.read(TASK_LIMIT_BYTES + 1)
         if len(data) > TASK_LIMIT_BYTES:
             raise ConfigError(
@@ -113,16 +114,19 @@ def read_task(words: list[str]) -> str:
         task = data.decode("utf-8", "replace").strip()
     if task in {"", "-"}:
         raise ConfigError('there is no task: name one, as in `odek run "explain @README.md"`')
-    return task
+    return task, from_stdin
 
 
 def run_once(arguments: argparse.Namespace, *, resume: str | None) -> int:
     """Run one turn in a new or resumed session and return the exit status."""
-    run = start(arguments, resume=resume, task=read_task(arguments.task))
+    task, from_stdin = read_task(arguments.task)
+    run = start(arguments, resume=resume, task=task)
 
     async def main(interrupts: Interrupts) -> int:
         async with open_stage(run, interrupts) as stage:
-            return exit_status(await stage.turn(run.task, run.attachments), interrupts)
+            return exit_status(
+                await stage.turn(run.task, run.attachments, mentions=not from_stdin), interrupts
+            )
 
     return run_trio(main)
 

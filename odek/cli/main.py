@@ -6,7 +6,7 @@ Start-up is a cost: nothing is imported here that ``odek version`` does not need
 import argparse
 import os
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from importlib import import_module
 from typing import Any, NoReturn, Protocol, cast
 
@@ -144,13 +144,13 @@ def main(argv: Sequence[str]) -> int:
 
 def entry() -> NoReturn:
     """Run ``odek`` with the process's arguments; the console script."""
+    _open_missing_streams()
     try:
-        status = main(sys.argv[1:])
+        status = _flushed(main, sys.argv[1:])
     except KeyboardInterrupt:
         status = EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader, such as `head`, has what it wanted. Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # the reader, such as `head`, has what it wanted
         status = 0
     except Exception as error:
         if os.environ.get("ODEK_DEBUG"):
@@ -159,6 +159,37 @@ def entry() -> NoReturn:
         print(f"odek: internal error: {text} (ODEK_DEBUG=1 shows where)", file=sys.stderr)
         status = EXIT_FAILED
     sys.exit(status)
+
+
+def _open_missing_streams() -> None:
+    """Give a process that was started with a closed stdin, stdout or stderr one that leads nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the end
+
+
+def _flushed(run: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
+    """Run a command until all of its output is written, that of ``--help`` too."""
+    try:
+        try:
+            status = run(argv)
+        except SystemExit as left:  # argparse has printed help, a version or an error
+            status = left.code if isinstance(left.code, int) else EXIT_FAILED
+        sys.stdout.flush()
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) or error.filename is not None:
+            raise
+        from odek.storage.files import describe
+
+        _drop_output()
+        print(f"odek: cannot write to stdout: {describe(error)}", file=sys.stderr)
+        status = EXIT_FAILED
+    return status
+
+
+def _drop_output() -> None:
+    """Let what is left in the buffer go nowhere; Python would complain again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _exit_status(error: OdekError) -> int:

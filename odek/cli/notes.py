@@ -86,7 +86,7 @@ def tool_line(event: ToolFinished, style: Style, columns: int) -> str:
     tail = dot + (seconds_text(event.seconds) if ran else event.outcome)
     name, summary = one_line(event.name), one_line(event.summary)
     room = columns - columns_of(f"{style.glyph(sign)} {name}  {tail}")
-    if event.outcome == "error" and (reason := one_line(event.preview)):
+    if event.outcome in {"error", "denied"} and (reason := one_line(event.preview)):
         least = min(columns_of(summary), max(room // 3, _SHORTEST_SUMMARY))
         reason = clip_columns(reason, room - len(dot) - least, ellipsis)
         room -= columns_of(dot + reason)

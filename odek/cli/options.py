@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-__all__ = ["add_agent_options", "flag_values"]
+__all__ = ["add_agent_options", "flag_values", "session_reference"]
 
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +42,17 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--no-color", action="store_true", default=None, help="no colour; so does the variable NO_COLOR"
     )
+
+
+def session_reference(text: str) -> str:
+    """Check the reference to a session on a command line: an empty one is an unset variable, not the newest.
+
+    Raises:
+        argparse.ArgumentTypeError: it is empty.
+    """
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the id is empty; `odek session list` shows the sessions")
+    return text
 
 
 def flag_values(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from odek.cli import warmup
-from odek.cli.options import add_agent_options
+from odek.cli.options import add_agent_options, session_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,12 @@ exit status:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the session and the common flags."""
-    parser.add_argument("--id", metavar="ID", help="session to go on with, by its id or the start of it")
+    parser.add_argument(
+        "--id",
+        metavar="ID",
+        type=session_reference,
+        help="session to go on with, or the start of its id",
+    )
     add_agent_options(parser)
     commands = "\n".join(f"  {name:<29}  {meaning}" for name, meaning in COMMANDS.items())
     parser.epilog = EPILOG.format(commands=commands)

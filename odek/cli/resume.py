@@ -3,7 +3,7 @@
 import argparse
 
 from odek.cli import warmup
-from odek.cli.options import add_agent_options
+from odek.cli.options import add_agent_options, session_reference
 
 EPILOG = """\
 examples:
@@ -20,7 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the task, the session and the common flags."""
     parser.add_argument("task", nargs="*", metavar="TASK", help="what to do; `-` or nothing reads stdin")
     parser.add_argument(
-        "--id", default="", metavar="ID", help="session to go on with, by its id or the start of it"
+        "--id",
+        metavar="ID",
+        type=session_reference,
+        help="session to go on with, or the start of its id",
     )
     add_agent_options(parser)
     parser.epilog = EPILOG
@@ -31,4 +34,4 @@ def run(arguments: argparse.Namespace) -> int:
     warmup.begin()
     from odek.cli.agent import run_once
 
-    return run_once(arguments, resume=arguments.id)
+    return run_once(arguments, resume=arguments.id or "")

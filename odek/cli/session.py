@@ -9,6 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from odek.cli.options import session_reference
 from odek.home import home_name
 
 if TYPE_CHECKING:
@@ -40,12 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     listing.add_argument("--json", action="store_true", help="print one JSON array")
     show = action("show", "print a conversation")
-    show.add_argument("id", metavar="ID", nargs="?", default="", help=f"{named} (the newest)")
+    show.add_argument("id", metavar="ID", nargs="?", type=session_reference, help=f"{named} (the newest)")
     show.add_argument("--json", action="store_true", help="print one JSON object")
     delete = action("delete", "delete a session for good")
-    delete.add_argument("id", metavar="ID", help=named)
+    delete.add_argument("id", metavar="ID", type=session_reference, help=named)
     trim = action("trim", "keep the newest turns of a session, and drop those before")
-    trim.add_argument("id", metavar="ID", help=named)
+    trim.add_argument("id", metavar="ID", type=session_reference, help=named)
     trim.add_argument("turns", metavar="N", type=_at_least_one, help="how many turns stay")
     cleanup = action("cleanup", "delete sessions that have not changed for long")
     cleanup.add_argument("days", metavar="DAYS", type=_at_least_one, help="how many days without a change")
@@ -111,7 +112,7 @@ def _row(head: "Head", changed_ns: int) -> str:
 
 
 def _show(store: "SessionStore", arguments: argparse.Namespace) -> None:
-    reading = store.read(arguments.id)
+    reading = store.read(arguments.id or "")
     if arguments.json:
         import msgspec
 

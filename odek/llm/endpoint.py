@@ -33,7 +33,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.model:
-            raise ConfigError(f"no model is named for {self.base_url}; use --model")
+            raise ConfigError(f"no model is named for {self.host or 'the endpoint'}; use --model")
         try:
             parts = urlsplit(self.base_url)
             usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -41,7 +41,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
             usable = False
         if not usable or not self.base_url.isprintable() or " " in self.base_url:
             raise ConfigError(
-                f"base_url {self.base_url!r} is no address of an endpoint;"
+                f"base_url {_without_user(self.base_url)!r} is no address of an endpoint;"
                 " it must look like http://localhost:11434/v1"
             )
         if not (self.api_key.isascii() and self.api_key.isprintable()) or " " in self.api_key:
@@ -50,7 +50,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def __repr__(self) -> str:
-        return f"Endpoint(base_url={self.base_url!r}, model={self.model!r})"  # never the key
+        return f"Endpoint(base_url={_without_user(self.base_url)!r}, model={self.model!r})"  # never the key
 
     @property
     def url(self) -> str:
@@ -94,3 +94,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         usual = self.known_profile.idle_timeout_seconds
         chosen = self.settings.idle_timeout_seconds
         return chosen if usual is None or chosen != LlmSettings().idle_timeout_seconds else usual
+
+
+def _without_user(url: str) -> str:
+    """Return ``url`` for a message, without the user and password that it may hold."""
+    scheme, slashes, rest = url.partition("//")
+    return f"{scheme}{slashes}{rest.rpartition('@')[2]}"

@@ -1,5 +1,6 @@
 """``odek run`` and ``odek continue`` over a real endpoint: what a person sees and what is kept."""
 
+import sys
 from pathlib import Path
 
 import msgspec
@@ -227,3 +228,68 @@ async def test_session_files_hold_the_conversation(tmp_path: Path) -> None:
     session = msgspec.json.decode(odek.sessions()[0].read_bytes())
     assert [message["role"] for message in session["messages"]] == ["system", "user", "assistant"]
     assert (session["task"], session["turns"], session["model"]) == ("hi", 1, "test-model")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["session", "delete", ""], ["session", "trim", "", "1"], ["continue", "--id", "", "x"]]
+)
+async def test_an_empty_id_is_not_the_newest_session(tmp_path: Path, arguments: list[str]) -> None:
+    """An unset variable in a script touches nothing."""
+    odek = Odek(tmp_path)
+    await odek.run("run", "help")
+    before = odek.sessions()[0].read_bytes()
+    done = await odek.run(*arguments)
+
+    assert done.status == 3
+    assert "the id is empty" in done.stderr
+    assert odek.sessions()[0].read_bytes() == before
+
+
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+async def test_closed_standard_streams_are_no_fault(tmp_path: Path, redirection: str) -> None:
+    """A process without stdin, stdout or stderr does its work."""
+    odek = Odek(tmp_path)
+    done = await trio.run_process(
+        f"{sys.executable} -m odek run 'write a.txt: hello' {redirection}",
+        shell=True,
+        cwd=odek.workspace,
+        env=odek.environment,
+        check=False,
+        capture_stdout=True,
+        capture_stderr=True,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert b"internal error" not in done.stderr
+    assert (odek.workspace / "a.txt").read_text() == "hello\n"
+
+
+@pytest.mark.parametrize("command", ["session list", "config schema", "--help", "run help"])
+async def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, command: str) -> None:
+    """A full disk behind stdout is said, with exit 1."""
+    odek = Odek(tmp_path)
+    await odek.run("run", "help")
+    odek.environment.pop("PYTHONUNBUFFERED", None)
+    done = await trio.run_process(
+        f"{sys.executable} -m odek {command} >/dev/full",
+        shell=True,
+        cwd=odek.workspace,
+        env=odek.environment,
+        check=False,
+        capture_stderr=True,
+    )
+
+    assert done.returncode == 1
+    assert b"cannot write to stdout" in done.stderr
+    assert b"internal error" not in done.stderr
+
+
+async def test_a_home_that_cannot_be_written_does_not_stop_the_work(tmp_path: Path) -> None:
+    """As with a full disk: one warning, and the answer."""
+    odek = Odek(tmp_path)
+    odek.home.mkdir()
+    (odek.home / "sessions").write_text("a file in the place of the directory")
+    done = await odek.run("run", "list .")
+
+    assert done.status == 0
+    assert "this session is not kept" in done.stderr

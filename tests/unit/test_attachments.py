@@ -16,6 +16,7 @@ def attached(task: str, workspace: Path, *named: str) -> Attached:
         workspace,
         lambda content, source: f"<outside {source}>{content}</outside>",
         lambda path: not path.is_relative_to(workspace.resolve()),
+        lambda path: "it holds credentials" if path.name == ".env" else "",
     )
 
 
@@ -29,7 +30,7 @@ def test_a_mentioned_file_follows_the_task(tmp_path: Path) -> None:
     assert result.outside == ()
 
 
-@pytest.mark.parametrize("task", ["mail me@example.org", "ping @nobody", "an @ alone", "@", "@../../nowhere"])
+@pytest.mark.parametrize("task", ["mail me@example.org", "ping @nobody", "an @ alone", "@"])
 def test_what_names_no_file_stays_text(task: str, tmp_path: Path) -> None:
     """An address or a handle is not an attachment, and no complaint."""
     assert attached(task, tmp_path) == Attached(task)
@@ -82,3 +83,41 @@ def test_a_long_file_is_shortened_in_the_middle(tmp_path: Path) -> None:
     assert "last" in result.text
     assert "bytes left out" in result.text
     assert len(result.text) < 300_000
+
+
+def test_a_mistyped_file_is_named(tmp_path: Path) -> None:
+    """What looks like a file and is none stays text, and the person is told."""
+    result = attached("read @notse.txt and @src/gone", tmp_path)
+
+    assert result.text == "read @notse.txt and @src/gone"
+    assert [notice.split(":")[0] for notice in result.notices] == ["@notse.txt", "@src/gone"]
+
+
+def test_each_attachment_is_told(tmp_path: Path) -> None:
+    """Nothing goes to the model unnoticed."""
+    (tmp_path / "a.py").write_text("print(1)\n")
+
+    assert attached("explain @a.py", tmp_path).notices == ("attached a.py (9 bytes)",)
+
+
+def test_credentials_are_not_attached(tmp_path: Path) -> None:
+    """A file that no tool reads unasked is not attached either; named by a flag it is an error."""
+    (tmp_path / ".env").write_text("KEY=x")
+
+    result = attached("see @.env", tmp_path)
+
+    assert result.text == "see @.env"
+    assert "it holds credentials" in result.notices[0]
+    with pytest.raises(ToolError, match="credentials"):
+        attached("see", tmp_path, ".env")
+
+
+def test_a_task_from_a_pipe_names_no_files(tmp_path: Path) -> None:
+    """What came through a pipe may be anybody's words."""
+    (tmp_path / "a.py").write_text("print(1)\n")
+
+    result = attach(
+        "see @a.py", (), tmp_path, lambda text, _: text, lambda _: False, lambda _: "", mentions=False
+    )
+
+    assert result == Attached("see @a.py")
