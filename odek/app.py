@@ -4,10 +4,8 @@ async with open_agent(setup) as opened:
     result = await run_turn(opened.agent, text)
 """
 
-import platform
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,12 +33,11 @@ from odek.memory.service import Memory, MemoryParts, open_memory
 from odek.memory.session_end import SessionEnd, open_session_end
 from odek.memory.turn_context import TurnContext, origin_of
 from odek.messages import SystemMessage
-from odek.prompt import PromptParts, system_prompt
+from odek.session_prompt import session_prompt
 from odek.sessions.ending import ANSWER_SECONDS, session_end_parts, wants_session_end
 from odek.sessions.session import Session
 from odek.sessions.store import SessionStore
 from odek.sessions.unsaved import unsaved_session
-from odek.storage.files import read_file
 from odek.subagents import DELEGATE_TASKS, DelegationParts, open_delegation
 from odek.tools.edit_files import PatchTool, WriteFileTool
 from odek.tools.http_get import HttpGetTool
@@ -53,7 +50,7 @@ from odek.tools.session_search import SessionSearchTool
 from odek.tools.shell import Shell
 from odek.tools.tool import Tool
 from odek.trust.approval import ApprovalState, Approver
-from odek.trust.fence import FENCE_RULE, fence
+from odek.trust.fence import fence
 from odek.trust.paths import Where, judge_read, literal, reads_outside
 from odek.trust.risk import Risk
 from odek.trust.secrets import Masker
@@ -63,9 +60,6 @@ __all__ = ["OpenAgent", "Setup", "open_agent", "open_memory_alone"]
 
 DISK_THREADS = 4
 """Threads for files at once: disk work must not use up those that name look-ups need."""
-
-AGENTS_FILE = "AGENTS.md"
-AGENTS_READ_BYTES = 1024 * 1024
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
@@ -335,31 +329,13 @@ async def _open_session(
         setup.emit(Notice(notice, "warning"))
     if not session.messages:
         block = memory.prompt_block() if memory is not None else ""
-        prompt = await trio.to_thread.run_sync(_system_prompt, setup, block)
+        prompt, notice = await trio.to_thread.run_sync(
+            session_prompt, setup.resolved.config, setup.workspace, block
+        )
+        if notice:
+            setup.emit(Notice(notice, "warning"))
         session.append(SystemMessage(prompt))
     return session
-
-
-def _system_prompt(setup: Setup, memory_block: str) -> str:
-    config = setup.resolved.config
-    instructions = ""
-    if not config.no_agents:
-        try:
-            data = read_file(setup.workspace / AGENTS_FILE, limit_bytes=AGENTS_READ_BYTES)
-            instructions = data.decode("utf-8", "replace")
-        except FileNotFoundError:
-            pass
-    return system_prompt(
-        PromptParts(
-            workspace=str(setup.workspace),
-            platform=f"{platform.system()} {platform.machine()}",
-            started_on=datetime.now(UTC).astimezone().date().isoformat(),
-            rules=FENCE_RULE,
-            replacement=config.system,
-            project_instructions=instructions,
-            memory=memory_block,
-        )
-    )
 
 
 def _tools(

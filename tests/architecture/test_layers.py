@@ -29,6 +29,7 @@ LAYERS = {
     "odek.tools": 3,
     "odek.sessions": 3,
     "odek.prompt": 3,
+    "odek.session_prompt": 3,
     "odek.context": 3,
     "odek.budget": 3,
     "odek.ledger": 3,

@@ -123,3 +123,12 @@ def test_an_empty_command_is_safe() -> None:
     """Nothing to run is nothing to fear."""
     assert classify("", HERE).risk is Risk.SAFE
     assert classify("# only a comment", HERE).risk is Risk.SAFE
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["[[ x -eq 1 ]]", "((x))", "echo $((x))", "let x", "declare -i y=x", "echo ${PATH:x:1}", '[ -v "$x" ]'],
+)
+def test_a_subscript_that_runs_a_command_is_code_wherever_it_is_used(use: str) -> None:
+    """Arithmetic runs the command in a variable's text, and the text looks like data before."""
+    assert classify(f"x='a[$(id)]'; {use}", HERE).risk >= Risk.CODE_EXECUTION

@@ -6,6 +6,7 @@ included.
 """
 
 import os
+import re
 
 from odek.trust.paths import Where
 from odek.trust.risk import Part, Risk, Verdict
@@ -22,6 +23,10 @@ __all__ = ["classify"]
 _LENGTH_LIMIT = 256 * 1024
 _OPERATORS_LIMIT = 4000
 
+# A subscript that runs a command: wherever such text ends up in arithmetic, bash runs it, and
+# by what way a text gets there cannot be followed.
+_RUNNING_SUBSCRIPT = re.compile(r"\w\[[^\]\n]{0,200}?(\$\(|`)")
+
 
 def classify(command: str, where: Where) -> Verdict:
     """Return the class of ``command`` and of each of its parts.
@@ -35,7 +40,10 @@ def classify(command: str, where: Where) -> Verdict:
         )
     if len(text) > _LENGTH_LIMIT or text.count("|") > _OPERATORS_LIMIT or text.count("<") > _OPERATORS_LIMIT:
         return Verdict.of((unknown(text, "is too long to be read with certainty"),))
-    return Verdict.of(tuple(_classify_text(text, where)))
+    parts = _classify_text(text, where)
+    if match := _RUNNING_SUBSCRIPT.search(text):
+        parts.append(Part(match[0][:200], Risk.CODE_EXECUTION, "is a subscript that runs a command"))
+    return Verdict.of(tuple(parts))
 
 
 def _classify_text(text: str, where: Where) -> list[Part]:
