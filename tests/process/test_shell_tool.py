@@ -267,3 +267,18 @@ async def test_many_calls_leak_nothing(shell: Shell, marked: Marked) -> None:
     assert trio.lowlevel.current_statistics().tasks_living == tasks
     assert zombie_children() == []
     assert marked.living() == set()
+
+
+async def test_git_runs_nothing_that_a_folder_names(shell: Shell, tmp_path: Path) -> None:
+    """A folder that looks like a bare repository brings a configuration; its programs stay where they are."""
+    folder = tmp_path / "evil"
+    for name in ("objects", "refs"):
+        (folder / name).mkdir(parents=True)
+    (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / "config").write_text(
+        '[core]\n\tbare = false\n\tworktree = ..\n\tfsmonitor = "touch ../ran; false"\n'
+    )
+
+    await call(shell, command="cd evil && git status; git -C . status")
+
+    assert not (tmp_path / "ran").exists()
