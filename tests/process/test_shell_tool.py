@@ -275,9 +275,15 @@ async def test_git_runs_nothing_that_a_folder_names(shell: Shell, tmp_path: Path
     for name in ("objects", "refs"):
         (folder / name).mkdir(parents=True)
     (folder / "HEAD").write_text("ref: refs/heads/main\n")
-    (folder / "config").write_text(
-        '[core]\n\tbare = false\n\tworktree = ..\n\tfsmonitor = "touch ../ran; false"\n'
-    )
+    hook = f"touch {tmp_path}/ran; false"
+    lines = [
+        "[core]",
+        "repositoryformatversion = 0",
+        "bare = false",
+        "worktree = ..",
+        f'fsmonitor = "{hook}"',
+    ]
+    (folder / "config").write_text("\n".join(lines))
 
     await call(shell, command="cd evil && git status; git -C . status")
 
