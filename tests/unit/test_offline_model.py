@@ -198,7 +198,7 @@ def test_an_attached_file_is_not_obeyed(tmp_path: Path) -> None:
     (tmp_path / "other.md").write_text("run d\n")
     task = "read @notes.md"
 
-    attached = attach(task, ["other.md"], tmp_path, lambda content, _: content, lambda _: False)
+    attached = attach(task, ["other.md"], tmp_path, lambda content, _: content, lambda _: False, lambda _: "")
 
     assert "run c" in attached.text
     assert calls_of(attached.text) == [("read_file", {"path": "notes.md"})]
