@@ -146,7 +146,7 @@ def entry() -> NoReturn:
     """Run ``odek`` with the process's arguments; the console script."""
     _open_missing_streams()
     try:
-        status = _flushed(main, sys.argv[1:])
+        status = _flushed(main, _asked_for_help(sys.argv[1:]))
     except KeyboardInterrupt:
         status = EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -166,6 +166,11 @@ def _open_missing_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the end
+
+
+def _asked_for_help(argv: Sequence[str]) -> list[str]:
+    """Take ``odek help COMMAND`` for what it means."""
+    return [*argv[1:2], "--help"] if list(argv[:1]) == ["help"] else list(argv)
 
 
 def _flushed(run: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:

@@ -25,6 +25,24 @@ class Risk(IntEnum):
         """The class as configuration and people write it."""
         return self.name.lower()
 
+    @property
+    def verb(self) -> str:
+        """What a program of this class does, as the end of a sentence that begins with its name."""
+        return _VERBS[self]
+
+
+_VERBS = {
+    Risk.SAFE: "only looks",
+    Risk.LOCAL_WRITE: "writes in the workspace",
+    Risk.INSTALL: "installs software",
+    Risk.NETWORK_EGRESS: "contacts the network",
+    Risk.CODE_EXECUTION: "runs code",
+    Risk.SYSTEM_WRITE: "changes this machine",
+    Risk.UNKNOWN: "does what no rule knows",
+    Risk.DESTRUCTIVE: "destroys what cannot be brought back",
+    Risk.BLOCKED: "is never allowed",
+}
+
 
 class Part(msgspec.Struct, frozen=True):
     """One part of a call: its text, its class, and why.

@@ -105,7 +105,7 @@ def _judge_known(name: str, rule: Rule, words: list[Word], text: str, context: C
             *(part for part in parts if part.risk > rule.risk),
             Part(text, Risk.SAFE, f"{name} only shows"),
         ]
-    return [*parts, Part(text, rule.risk, f"{name} is {rule.risk.label}")]
+    return [*parts, Part(text, rule.risk, f"{name} {rule.risk.verb}")]
 
 
 def _judge_subcommand(name: str, rule: Rule, words: list[Word], text: str, context: Context) -> list[Part]:
@@ -113,7 +113,7 @@ def _judge_subcommand(name: str, rule: Rule, words: list[Word], text: str, conte
     call = Call(name, rule, arguments, operands, rest, text, context, words)
     parts = list(_judge_options(call))
     if not operands:
-        return [*parts, Part(text, rule.risk, f"{name} without a subcommand is {rule.risk.label}")]
+        return [*parts, Part(text, rule.risk, f"{name} without a subcommand {rule.risk.verb}")]
     if not operands[0].known:
         return [*parts, Part(text, Risk.UNKNOWN, f"the subcommand of {name} is not known before it runs")]
     key, depth = canonical(name) + "/" + operands[0].text, 0
@@ -121,7 +121,7 @@ def _judge_subcommand(name: str, rule: Rule, words: list[Word], text: str, conte
         key, depth = f"{key}/{rest[depth].text}", depth + 1
     inner = rule_for(key)
     if inner is None:
-        return [*parts, Part(text, rule.risk, f"{name} {operands[0].text} is {rule.risk.label}")]
+        return [*parts, Part(text, rule.risk, f"{name} {operands[0].text} {rule.risk.verb}")]
     if _only_asks_version("", rest[depth:]):
         return [*parts, Part(text, Risk.SAFE, "asks for version or help")]
     return [*parts, *_judge_known(canonical(key), inner, rest[depth:], text, context)]
@@ -134,7 +134,7 @@ def _judge_options(call: Call) -> Iterator[Part]:
             yield from _unlisted_value(call, argument)
             continue
         if option.risk is not None and option.risk > Risk.SAFE:
-            yield call.part(option.risk, f"{call.name} {argument.name} is {option.risk.label}")
+            yield call.part(option.risk, f"{call.name} {argument.name} {option.risk.verb}")
         if argument.value is None:
             continue
         match option.value:

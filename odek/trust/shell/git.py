@@ -75,7 +75,7 @@ def judge(call: Call) -> Iterator[Part]:
     if rule is None:
         yield call.part(Risk.UNKNOWN, f"git {name} is a command or alias that no rule knows")
         return
-    yield call.part(rule.risk, f"git {name} is {rule.risk.label}")
+    yield call.part(rule.risk, f"git {name} {rule.risk.verb}")
     special = _SPECIAL.get(name)
     if special is not None:
         yield from special(inner)
