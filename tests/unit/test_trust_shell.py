@@ -132,3 +132,25 @@ def test_an_empty_command_is_safe() -> None:
 def test_a_subscript_that_runs_a_command_is_code_wherever_it_is_used(use: str) -> None:
     """Arithmetic runs the command in a variable's text, and the text looks like data before."""
     assert classify(f"x='a[$(id)]'; {use}", HERE).risk >= Risk.CODE_EXECUTION
+
+
+@pytest.mark.parametrize(
+    ("command", "least"),
+    [
+        ("history -s x; history -a /home/u/.bashrc", Risk.SYSTEM_WRITE),
+        ("HISTFILE=/home/u/.bashrc history -w", Risk.CODE_EXECUTION),
+        ("getent hosts secret.example.org", Risk.NETWORK_EGRESS),
+        ("getent ahosts secret.example.org", Risk.NETWORK_EGRESS),
+    ],
+)
+def test_side_doors_of_harmless_programs_are_known(command: str, least: Risk) -> None:
+    """What mostly looks can also write a file or ask a name server."""
+    assert classify(command, HERE).risk >= least
+
+
+@pytest.mark.parametrize(
+    "command", ["history", "history 20", "history | tail -3", "getent passwd u", "getent group wheel"]
+)
+def test_their_everyday_use_stays_low(command: str) -> None:
+    """Looking at the history or at the user list runs unasked."""
+    assert classify(command, HERE).risk <= Risk.LOCAL_WRITE
