@@ -140,6 +140,8 @@ def test_a_subscript_that_runs_a_command_is_code_wherever_it_is_used(use: str) -
         ("history -s x; history -a /home/u/.bashrc", Risk.SYSTEM_WRITE),
         ("HISTFILE=/home/u/.bashrc history -w", Risk.CODE_EXECUTION),
         ("getent hosts secret.example.org", Risk.NETWORK_EGRESS),
+        ("find . -type f -exec rm {} +", Risk.DESTRUCTIVE),
+        ("find . -exec /bin/rm -f {} ';'", Risk.DESTRUCTIVE),
         ("getent ahosts secret.example.org", Risk.NETWORK_EGRESS),
     ],
 )
@@ -149,7 +151,15 @@ def test_side_doors_of_harmless_programs_are_known(command: str, least: Risk) ->
 
 
 @pytest.mark.parametrize(
-    "command", ["history", "history 20", "history | tail -3", "getent passwd u", "getent group wheel"]
+    "command",
+    [
+        "history",
+        "history 20",
+        "history | tail -3",
+        "getent passwd u",
+        "getent group wheel",
+        "find . -name '*.pyc' -exec rm {} +",
+    ],
 )
 def test_their_everyday_use_stays_low(command: str) -> None:
     """Looking at the history or at the user list runs unasked."""

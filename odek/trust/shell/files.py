@@ -157,6 +157,9 @@ def mktemp(call: Call) -> Iterator[Part]:
         yield call.part(Risk.LOCAL_WRITE, "makes a temporary file")
 
 
+_REMOVERS = frozenset({"rm", "unlink", "shred"})
+
+
 def find(call: Call) -> Iterator[Part]:
     """Judge the actions of ``find`` on what it may find."""
     words = call.words
@@ -175,11 +178,11 @@ def find(call: Call) -> Iterator[Part]:
         if flag in {"-exec", "-execdir", "-ok", "-okdir"}:
             end = next((i for i in range(at, len(words)) if words[i].text in {";", "+"}), len(words))
             yield from _find_exec(call, words[at:end], found)
+            if at < end and words[at].text.rpartition("/")[2] in _REMOVERS:
+                yield from _find_removes(call, found)
             at = end + 1
         elif flag == "-delete":
-            for word in found:
-                place = paths.place(word.text, call.context.scope.cwd, follow=False)
-                yield call.part(*paths.judge_delete(place, call.context.where, recursive=True))
+            yield from _find_removes(call, found)
         elif flag in {"-fprint", "-fprint0", "-fls", "-fprintf"} and at < len(words):
             yield call.part(Risk.LOCAL_WRITE, "writes a list of files")
             yield from call.writes(words[at])
@@ -188,6 +191,13 @@ def find(call: Call) -> Iterator[Part]:
             yield from call.reads(words[at])
         elif UNRESOLVED in flag and flag.startswith(UNRESOLVED) and at > len(starts) + 1:
             yield call.part(Risk.UNKNOWN, "an expression of find is not known before it runs")
+
+
+def _find_removes(call: Call, found: list[Word]) -> Iterator[Part]:
+    """Judge removing all that is found: file by file it is the whole tree, the repository's own files too."""
+    for word in found:
+        place = paths.place(word.text, call.context.scope.cwd, follow=False)
+        yield call.part(*paths.judge_delete(place, call.context.where, recursive=True))
 
 
 def _found_names(words: list[Word], starts: list[Word]) -> list[Word]:
