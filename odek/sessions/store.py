@@ -188,4 +188,8 @@ class SessionStore:
     def _own(self, session: str) -> HeldLock:
         path = lock_path(self._directory, session)
         ensure_directory(path.parent)
-        return hold(path, timeout_seconds=0)
+        try:
+            return hold(path, timeout_seconds=0)
+        except StoreBusyError as error:
+            holder = "another process" if error.pid is None else f"another odek (pid {error.pid})"
+            raise StoreBusyError(f"session {session} is open in {holder}", pid=error.pid) from None

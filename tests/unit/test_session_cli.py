@@ -159,7 +159,7 @@ async def test_a_session_in_use_is_a_matter_of_setup(store: SessionStore, capsys
     session = await save_session(store, conversation())
     with store.open(session):
         assert main(["session", "delete", session]) == 3
-    assert f"held by pid {os.getpid()}" in capsys.readouterr().err
+    assert f"open in another odek (pid {os.getpid()}" in capsys.readouterr().err
 
 
 async def test_cleanup_sweeps_what_dead_processes_left(

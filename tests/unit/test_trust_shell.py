@@ -141,6 +141,8 @@ def test_a_subscript_that_runs_a_command_is_code_wherever_it_is_used(use: str) -
         ("HISTFILE=/home/u/.bashrc history -w", Risk.CODE_EXECUTION),
         ("getent hosts secret.example.org", Risk.NETWORK_EGRESS),
         ("find . -type f -exec rm {} +", Risk.DESTRUCTIVE),
+        ("find ~ -type f -exec cat {} +", Risk.SYSTEM_WRITE),
+        ("find / -name '*.env' -exec head -n5 {} +", Risk.SYSTEM_WRITE),
         ("find . -exec /bin/rm -f {} ';'", Risk.DESTRUCTIVE),
         ("getent ahosts secret.example.org", Risk.NETWORK_EGRESS),
     ],

@@ -158,6 +158,11 @@ def mktemp(call: Call) -> Iterator[Part]:
 
 
 _REMOVERS = frozenset({"rm", "unlink", "shred"})
+_READERS = frozenset(
+    {"awk", "base32", "base64", "cat", "cut", "egrep", "fgrep", "grep", "head", "hexdump", "less", "more", "nl"}
+    | {"od", "rg", "sed", "sort", "strings", "tac", "tail", "xxd"}
+)
+)
 
 
 def find(call: Call) -> Iterator[Part]:
@@ -180,6 +185,8 @@ def find(call: Call) -> Iterator[Part]:
             yield from _find_exec(call, words[at:end], found)
             if at < end and words[at].text.rpartition("/")[2] in _REMOVERS:
                 yield from _find_removes(call, found)
+            elif at < end and words[at].text.rpartition("/")[2] in _READERS:
+                yield from _find_reads(call, found)
             at = end + 1
         elif flag == "-delete":
             yield from _find_removes(call, found)
@@ -198,6 +205,14 @@ def _find_removes(call: Call, found: list[Word]) -> Iterator[Part]:
     for word in found:
         place = paths.place(word.text, call.context.scope.cwd, follow=False)
         yield call.part(*paths.judge_delete(place, call.context.where, recursive=True))
+
+
+def _find_reads(call: Call, found: list[Word]) -> Iterator[Part]:
+    """Judge reading all that is found beyond the workspace: credentials lie there like any file."""
+    for word in found:
+        place = paths.place(word.text, call.context.scope.cwd)
+        if paths.reads_outside(place, call.context.where):
+            yield call.part(Risk.SYSTEM_WRITE, "reads whatever lies there, credentials too")
 
 
 def _found_names(words: list[Word], starts: list[Word]) -> list[Word]:
