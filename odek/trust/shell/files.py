@@ -159,9 +159,8 @@ def mktemp(call: Call) -> Iterator[Part]:
 
 _REMOVERS = frozenset({"rm", "unlink", "shred"})
 _READERS = frozenset(
-    {"awk", "base32", "base64", "cat", "cut", "egrep", "fgrep", "grep", "head", "hexdump", "less", "more", "nl"}
-    | {"od", "rg", "sed", "sort", "strings", "tac", "tail", "xxd"}
-)
+    {"awk", "base32", "base64", "cat", "cut", "egrep", "fgrep", "grep", "head", "hexdump", "less", "more"}
+    | {"nl", "od", "rg", "sed", "sort", "strings", "tac", "tail", "xxd"}
 )
 
 
