@@ -1,10 +1,13 @@
 """``odek repl``: a dialogue in one session."""
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
+from odek import __version__
 from odek.cli import warmup
 from odek.cli.options import add_agent_options, session_reference
+from odek.cli.session import SHORT_ID_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,17 +71,30 @@ async def _talk(run: "AgentRun", interrupts: "Interrupts") -> int:
         async with open_repl_input(
             history, COMMANDS, mask=stage.opened.agent.mask, no_color=no_color
         ) as lines:
+            if sys.stdin.isatty():
+                await _say(stage, _banner(stage))
             while True:
                 await stage.display.settle()
                 async with stage.display.paused():
                     text = await lines.read()
                 if text is None or text.strip() == "/exit":
+                    if sys.stdin.isatty() and stage.opened.session.turns:
+                        await _say(stage, f"`odek repl --id {_short(stage)}` goes on")
                     return 0
                 if text.strip().startswith("/"):
                     await _command(text.strip(), stage)
                 elif text.strip():
                     await stage.turn(text, attachments)
                     attachments = []
+
+
+def _banner(stage: "Stage") -> str:
+    return f"odek {__version__} · {stage.opened.agent.model.name} · session {_short(stage)} · /help"
+
+
+def _short(stage: "Stage") -> str:
+    """Return the start of the session's id that names it: the day and eight digits."""
+    return stage.opened.session.id[:SHORT_ID_LENGTH]
 
 
 async def _command(text: str, stage: "Stage") -> None:

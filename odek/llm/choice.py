@@ -38,7 +38,7 @@ def choose(config: Config, key_name: str) -> Choice:
             raise ConfigError(f'model "{config.model}" needs an endpoint: set ODEK_API_KEY, or --base-url')
         return Choice(
             None,
-            "no API key or endpoint is set: using the built-in offline model (`odek run help`)",
+            "no API key or endpoint is set: using the built-in offline model (say `help`)",
         )
     provider = next((known for known in PROVIDERS if key_name.startswith(known.key_variable)), None)
     if provider is not None:
