@@ -15,29 +15,23 @@ import trio
 
 from odek.attachments import Attached, attach
 from odek.budget import Budget, Limits
-from odek.config.layers import Resolved
 from odek.config.settings import Config
-from odek.embedding.embedder import Embedder
 from odek.errors import ConfigError, StoreBusyError, StoreError
-from odek.events import Event, MemoryEvent, Notice, PlanChanged
+from odek.events import Event, Notice, PlanChanged
 from odek.gate import PolicyGate
 from odek.llm.choice import choose
 from odek.llm.model import Model
 from odek.loop import Agent
-from odek.memory.ask import ask_with
-from odek.memory.buffer import TurnNote, turn_lines
-from odek.memory.drain import Drain
-from odek.memory.facts import FactLimits
 from odek.memory.observers import also_to
-from odek.memory.service import Memory, MemoryParts, open_memory
-from odek.memory.session_end import SessionEnd, open_session_end
+from odek.memory.service import Memory
 from odek.memory.turn_context import TurnContext, origin_of
+from odek.memory_wiring import close_session, note_turn, open_memory_of, open_session_end_of
 from odek.messages import SystemMessage
 from odek.session_prompt import session_prompt
-from odek.sessions.ending import ANSWER_SECONDS, session_end_parts, wants_session_end
 from odek.sessions.session import Session
 from odek.sessions.store import SessionStore
 from odek.sessions.unsaved import unsaved_session
+from odek.setup import Setup
 from odek.subagents import DELEGATE_TASKS, DelegationParts, open_delegation
 from odek.tools.edit_files import PatchTool, WriteFileTool
 from odek.tools.http_get import HttpGetTool
@@ -49,7 +43,6 @@ from odek.tools.search_files import SearchFilesTool
 from odek.tools.session_search import SessionSearchTool
 from odek.tools.shell import Shell
 from odek.tools.tool import Tool
-from odek.trust.approval import ApprovalState, Approver
 from odek.trust.fence import fence
 from odek.trust.paths import Where, judge_read, literal, reads_outside
 from odek.trust.risk import Risk
@@ -60,32 +53,6 @@ __all__ = ["OpenAgent", "Setup", "open_agent", "open_memory_alone"]
 
 DISK_THREADS = 4
 """Threads for files at once: disk work must not use up those that name look-ups need."""
-
-
-class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent is made from.
-
-    ``resume`` names the session to go on with: an id, the start of one, or "" for the
-    newest; None begins a new one about ``task``. ``keep_session`` False runs without a
-    file. ``approver`` None means that nobody can be asked. ``drain`` bounds the wait for
-    what is to be remembered on leaving. ``memory_event_handler`` gets what happens to the
-    memory, beside ``emit``; it must not wait. ``watch_memory`` is for an agent that lives long.
-    ``depth`` counts the delegations above this agent; it offers none when that is the most allowed.
-    """
-
-    resolved: Resolved
-    home: Path
-    workspace: Path
-    emit: Callable[[Event], None]
-    approval: ApprovalState
-    approver: Approver | None = None
-    resume: str | None = None
-    task: str = ""
-    keep_session: bool = True
-    drain: Drain | None = None
-    depth: int = 0
-    memory_event_handler: Callable[[MemoryEvent], None] | None = None
-    watch_memory: bool = False
 
 
 class OpenAgent(msgspec.Struct, frozen=True):
@@ -142,12 +109,12 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
         setup.emit(Notice(notice, "warning"))
     async with AsyncExitStack() as stack:
         model = await _open_model(stack, setup)
-        memory = await _open_memory(stack, setup, model)
-        ending = await _open_session_end(stack, setup, memory, model, masker.mask)
+        memory = await open_memory_of(stack, setup, model)
+        ending = await open_session_end_of(stack, setup, memory, model, masker.mask)
         session = await _open_session(stack, setup, model.name, memory, masker.mask)
         if ending is not None:
             ending.catch_up(current=session.id)
-            stack.push_async_callback(_close_session, session, ending)
+            stack.push_async_callback(close_session, session, ending)
         background = await stack.enter_async_context(open_background())
         plan = Plan(lambda steps: setup.emit(PlanChanged(steps)))
         plan.restore(session.messages)
@@ -196,7 +163,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             thinking=config.thinking,
             memory=turns,
             on_budget=lambda budget: budgets.__setitem__(slice(None), [budget]),
-            note_turn=partial(_note_turn, session, ending, buffer=config.memory.buffer_enabled),
+            note_turn=partial(note_turn, session, ending, buffer=config.memory.buffer_enabled),
         )
         yield OpenAgent(agent, session, plan, memory, where)
 
@@ -209,7 +176,7 @@ async def open_memory_alone(setup: Setup) -> AsyncGenerator[Memory]:
         ConfigError: the memory is switched off.
     """
     async with AsyncExitStack() as stack:
-        memory = await _open_memory(stack, setup, await _open_model(stack, setup))
+        memory = await open_memory_of(stack, setup, await _open_model(stack, setup))
         if memory is None:
             raise ConfigError("memory.enabled is false; nothing is remembered")
         yield memory
@@ -239,70 +206,6 @@ async def _name_local_servers(emit: Callable[[Event], None]) -> None:
     for server in await find_local_servers():
         model = server.models[0] if server.models else "NAME"
         emit(Notice(f"{server.name} answers here; to use it: --base-url {server.base_url} --model {model}"))
-
-
-async def _open_memory(stack: AsyncExitStack, setup: Setup, model: Model) -> Memory | None:
-    settings = setup.resolved.config.memory
-    if not settings.enabled:
-        return None
-    limits = FactLimits(user=settings.facts_limit_user, env=settings.facts_limit_env)
-    is_offline = choose(setup.resolved.config, "").endpoint is None
-    parts = MemoryParts(
-        settings=settings,
-        make_embedder=partial(_embedder, setup),
-        ask=None if is_offline else ask_with(model, timeout_seconds=ANSWER_SECONDS),
-        emit=setup.emit,
-        watched=setup.watch_memory,
-    )
-    memory = await stack.enter_async_context(open_memory(setup.home / "memory", limits, parts))
-    for notice in memory.notices:
-        setup.emit(Notice(notice, "warning"))
-    return memory
-
-
-async def _open_session_end(
-    stack: AsyncExitStack,
-    setup: Setup,
-    memory: Memory | None,
-    model: Model,
-    mask: Callable[[str], str],
-) -> SessionEnd | None:
-    """Begin to keep what sessions leave behind; None when nothing is to be remembered."""
-    if memory is None or not (setup.keep_session and wants_session_end(memory.settings)):
-        return None
-    parts = session_end_parts(
-        setup.home,
-        memory,
-        model,
-        emit=setup.emit,
-        mask=mask,
-        drain=setup.drain or Drain(),
-        make_embedder=partial(_embedder, setup),
-    )
-    return await stack.enter_async_context(open_session_end(parts))
-
-
-def _embedder(setup: Setup) -> Embedder:
-    from odek.embedding.choice import choose_embedder
-
-    embedder, notice = choose_embedder(setup.resolved.config, setup.resolved.origins, setup.home)
-    if notice:
-        setup.emit(Notice(notice, "warning"))
-    return embedder
-
-
-async def _close_session(session: Session, ending: SessionEnd) -> None:
-    """Give the session up, and have it remembered."""
-    session.release()
-    await ending.finish(session.id)
-
-
-def _note_turn(session: Session, ending: SessionEnd | None, note: TurnNote, *, buffer: bool) -> None:
-    """Take up what a turn did, before it is saved."""
-    for line in turn_lines(note) if buffer else ():
-        session.add_buffer_line(line)
-    if ending is not None:
-        ending.owe_soon(session.id, session.turns)
 
 
 async def _open_session(

@@ -42,6 +42,8 @@ LAYERS = {
     "odek.output_schema": 3,
     "odek.processes": 3,
     "odek.app": 4,
+    "odek.setup": 4,
+    "odek.memory_wiring": 4,
     "odek.subagents": 4,
     "odek.worker": 4,
     "odek.cli": 5,
