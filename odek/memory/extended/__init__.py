@@ -1,0 +1,1 @@
+"""Extended Memory: atoms, small typed statements that are recalled before they are asked for."""
