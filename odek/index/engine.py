@@ -1,0 +1,276 @@
+"""The index of a store: found by its fingerprint, seen by every process, rebuilt from the texts. Blocks.
+
+Below its directory lie generations, and ``current``, a small file that names the one
+that answers and what it was made by. A change is one atomic commit in the generation; a
+rebuild makes a new one aside, takes over what changed meanwhile, and then replaces
+``current``. Readers take no lock: they look at two files' stamps, and read again what is
+new. The texts are the truth: whatever is wrong with the files, a plain scan of the
+texts answers until the index is there again.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from odek.errors import StoreBusyError, StoreError
+from odek.index.document import ANY, Document, Filter, Hit, cleaned, digest_of
+from odek.index.lexical import FORMAT, IndexDamagedError, LexicalIndex
+from odek.index.query import weigh
+from odek.index.scan import scan
+from odek.index.tokens import VERSION
+from odek.storage.files import PRIVATE_DIRECTORY, describe, ensure_directory, read_file, replace_file
+from odek.storage.locks import exclusive
+from odek.text import without_surrogates
+
+__all__ = ["RELEVANCE_FLOOR", "Index", "Source", "open_index"]
+
+Source: TypeAlias = Callable[[], Iterable[Document]]
+"""Returns all documents that the index should hold, as they are now."""
+
+RELEVANCE_FLOOR = 2.7
+"""What lies below has little to do with the question. Measured: docs/explanation/recall.md."""
+
+LOCK_SECONDS = 10.0
+"""A write waits so long for another's. One takes some 20 ms; no measurement behind the rest."""
+
+# Generations made by a builder that died are removed by the next one.
+_CURRENT_BYTES = 4_096
+
+_Stamp: TypeAlias = tuple[int, int, int]
+
+
+class _Current(msgspec.Struct, frozen=True):
+    generation: str
+    fingerprint: str
+
+
+def open_index(directory: Path, fingerprint: str, source: Source) -> "Index":
+    """Return the index in ``directory``, which is created if need be.
+
+    Nothing is built: while ``needs_rebuild`` the texts themselves are searched. What is open keeps a
+    thread of tantivy's asleep: a process that will fork without ``exec`` opens no index.
+
+    Args:
+        directory: For the index alone.
+        fingerprint: Names what else decides about its content, such as the kinds of text.
+        source: The texts, for a rebuild and for a search without an index.
+
+    Raises:
+        StoreError: the directory cannot be used.
+    """
+    ensure_directory(directory)
+    return Index(directory, f"terms {VERSION}, fields {FORMAT}, {_versions()}, {fingerprint}", source)
+
+
+class Index:
+    """Finds documents. Use from one thread at a time; any number of processes share the files."""
+
+    def __init__(self, directory: Path, fingerprint: str, source: Source) -> None:
+        self._directory = directory
+        self._fingerprint = fingerprint
+        self._source = source
+        self._lexical: LexicalIndex | None = None
+        self._seen: tuple[_Stamp | None, _Stamp | None] = (None, None)
+        self._damage = ""
+
+    @property
+    def needs_rebuild(self) -> bool:
+        """Whether the texts are scanned for want of an index."""
+        self._refresh()
+        return self._lexical is None
+
+    @property
+    def damage(self) -> str:
+        """What was found wrong with the files, in a line; empty when nothing was."""
+        return self._damage
+
+    def search(
+        self, query: str, count: int, where: Filter = ANY, *, floor: float = RELEVANCE_FLOOR
+    ) -> list[Hit]:
+        """Return the documents that ``query`` is about, best first, and none below the ``floor``."""
+        asked = weigh(query)
+        if not asked.terms or count < 1:
+            return []
+        self._refresh()
+        if self._lexical is not None:
+            try:
+                found = self._lexical.search(asked, count, where)
+                hits = [
+                    Hit(
+                        each.stored.id,
+                        each.stored.kind,
+                        each.score,
+                        self._lexical.relevance(each.score, asked),
+                        each.stored.text,
+                        each.stored.created_at,
+                    )
+                    for each in found
+                ]
+            except IndexDamagedError as error:
+                self._give_up(error)
+            else:
+                return [hit for hit in hits if hit.relevance >= floor]
+        return [hit for hit in scan(self._source(), query, count, where) if hit.relevance >= floor]
+
+    def add(self, documents: Iterable[Document]) -> None:
+        """Add documents, or put them in the place of those with their ids; searchable on return.
+
+        Without an index nothing is done: the texts are scanned, and a rebuild will read them.
+
+        Raises:
+            StoreError: it is not done; the index is as it was, or is to be rebuilt.
+        """
+        self._write([cleaned(document) for document in documents], ())
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Take documents out; unknown ids are none the worse.
+
+        Raises:
+            StoreError: it is not done; the index is as it was, or is to be rebuilt.
+        """
+        self._write([], tuple(without_surrogates(name) for name in ids))
+
+    def rebuild(self) -> bool:
+        """Make the index anew from the texts; False when another process is doing so.
+
+        Until it is done, the old one or a scan answers, and writes go on.
+
+        Raises:
+            StoreError: it cannot be written; what was there before still answers.
+        """
+        ensure_directory(self._directory)  # somebody may have removed it
+        try:
+            with exclusive(self._directory / "rebuild.lock", timeout_seconds=0):
+                self._rebuild()
+        except StoreBusyError:
+            return False
+        return True
+
+    def compact(self) -> bool:
+        """Drop what removals and many small writes left behind; False when another process is at it.
+
+        Raises:
+            StoreError: as ``rebuild``.
+        """
+        return self.rebuild()
+
+    def reconcile(self) -> int:
+        """Bring the index to what the texts are now; return how many documents differed.
+
+        Raises:
+            StoreError: as ``add``.
+        """
+        self._refresh()
+        if self._lexical is None:
+            return 0
+        with self._locked():
+            return self._catch_up(self._lexical)
+
+    def _write(self, documents: list[Document], removed: tuple[str, ...]) -> None:
+        if not documents and not removed:
+            return
+        with self._locked():
+            self._refresh()
+            if self._lexical is None:
+                return
+            try:
+                self._lexical.write(documents, removed)
+            except IndexDamagedError as error:
+                self._give_up(error)
+                raise
+            self._seen = (self._seen[0], _stamp(self._lexical.directory / "meta.json"))
+
+    def _locked(self) -> AbstractContextManager[None]:
+        return exclusive(self._directory / "write.lock", timeout_seconds=LOCK_SECONDS)
+
+    def _refresh(self) -> None:
+        """See what other processes have done since the last time."""
+        current = _stamp(self._directory / "current")
+        if current != self._seen[0]:
+            self._open(current)
+        elif self._lexical is not None:
+            meta = _stamp(self._lexical.directory / "meta.json")
+            if meta != self._seen[1]:
+                try:
+                    self._lexical.reload()
+                    self._seen = (current, meta)
+                except IndexDamagedError as error:
+                    self._give_up(error)
+
+    def _open(self, current: _Stamp | None) -> None:
+        self._lexical, self._seen = None, (current, None)
+        if current is None:
+            return
+        try:
+            named = msgspec.json.decode(
+                read_file(self._directory / "current", limit_bytes=_CURRENT_BYTES), type=_Current
+            )
+        except (StoreError, FileNotFoundError, msgspec.MsgspecError) as error:
+            self._damage = f"{self._directory / 'current'} cannot be read: {error}"
+            return
+        if named.fingerprint != self._fingerprint or Path(named.generation).name != named.generation:
+            return
+        directory = self._directory / named.generation
+        meta = _stamp(directory / "meta.json")
+        try:
+            self._lexical = LexicalIndex(directory)
+        except IndexDamagedError as error:
+            self._damage = str(error)
+            return
+        self._seen, self._damage = (current, meta), ""
+
+    def _give_up(self, error: IndexDamagedError) -> None:
+        """Answer from the texts until ``current`` names another generation."""
+        self._lexical, self._damage = None, str(error)
+
+    def _rebuild(self) -> None:
+        name = f"g-{os.urandom(8).hex()}"
+        directory = self._directory / name
+        try:
+            try:
+                directory.mkdir(mode=PRIVATE_DIRECTORY)
+            except OSError as error:
+                raise StoreError(f"cannot write {directory}: {describe(error)}") from error
+            lexical = LexicalIndex(directory, create=True)
+            lexical.write(cleaned(document) for document in self._source())
+            with self._locked():
+                self._catch_up(lexical)
+                named = msgspec.json.encode(_Current(name, self._fingerprint))
+                replace_file(self._directory / "current", named)
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        for old in self._directory.glob("g-*"):
+            if old.name != name:  # who reads it has its files open; who opens it finds the new name
+                shutil.rmtree(old, ignore_errors=True)
+        self._refresh()
+
+    def _catch_up(self, lexical: LexicalIndex) -> int:
+        there = lexical.digests()
+        wanted = {document.id: document for document in map(cleaned, self._source())}
+        changed = [document for name, document in wanted.items() if there.get(name) != digest_of(document)]
+        gone = [name for name in there if name not in wanted]
+        if changed or gone:
+            lexical.write(changed, gone)
+        return len(changed) + len(gone)
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _versions() -> str:
+    """Return what the files were written by: another version's are made anew."""
+    import Stemmer
+    from tantivy.tantivy import __version__ as tantivy_version
+
+    return f"tantivy {tantivy_version}, stemmer {Stemmer.version()}"

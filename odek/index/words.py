@@ -1,0 +1,160 @@
+"""Small words of some languages, and irregular forms of English. Data alone."""
+
+__all__ = ["IRREGULAR", "STOP_WORDS"]
+
+_STOPPED = {
+    "english": """
+a about after again all also am an and any are as at be because been before being both but by can could
+did do does doing done each for from had has have having he her here hers him his how i if in into is it
+its itself just like may me might more most much must my myself no nor not of on or other our out over own
+she should so some such than that the their them then there these they this those through to too under up
+us very was we were what when where which while who whom whose why will with would you your yours""",
+    "german": """
+aber als am an auch auf aus bei beim bin bis bist da damit das dass dein dem den der des die dies diese
+dieser doch du durch ein eine einem einen einer er es für gegen hat hatte ich ihr im ist ja kann kein
+keine man mein mit nach nicht noch nur oder ohne schon sein seine sich sie sind so um und uns unter vom
+von vor war was wann warum wenn wer werden wie wir wird wo wurde zu zum zur über""",
+    "french": """
+au aux avec avait ce ces cette dans de des du elle en est et eux il ils je la le les leur lui ma mais me
+mes mon ne nos notre nous on ou où par pas pour quand que quel quelle qui quoi sa sans se ses son sont sur
+ta te tes toi ton tu un une vos votre vous à été était c d j l n qu s""",
+    "spanish": """
+al como con cuando cuándo cual cuál de del desde donde dónde el ella en entre era es esta este esto está
+fue ha hay la las le les lo los más me mi muy no nos o para pero por porque que qué quien quién se ser si
+sin sobre son su sus también te tiene tu un una y ya yo""",
+    "italian": """
+ai al alla anche che chi ci come con così da dal dalla dei del della delle di dove e è ed era essere gli
+ha ho i il in io la le lei lo loro lui ma mi mio nel nella non o per perché più quale quando quanto
+questa questo se si sono sua suo su sul tra tu un una uno""",
+    "portuguese": """
+ao aos as até com como da das de do dos e é ela ele em era essa esse esta está este eu foi há isso já lhe
+mais mas me meu minha muito na não nas no nos o onde os ou para pela pelo por quando qual que quem se sem
+ser seu sua são também te tem um uma você""",
+    "dutch": """
+aan al als bij dat de deze die dit door een en er geen had heb hebben heeft het hij hoe ik in is je kan
+maar me met mijn naar niet nog of om onder ons ook op over te tot uit van veel voor waar wanneer want
+waren was wat we wel werd wie wij worden zal ze zich zij zijn zo""",
+    "swedish": """
+alla att av blev de dem den denna det detta dig din du efter ej en er ett från för ha hade han har hon
+hur här i inte jag kan man med men mig min när någon och om oss på sig sin ska som så till under upp ut
+vad var vem vi vid är över""",
+}
+
+STOP_WORDS = {language: frozenset(words.split()) for language, words in _STOPPED.items()}
+"""Words that say little, by language; they also tell which language a text is in."""
+
+# Base form first. Forms that are words of their own far more often (left, saw, found, bit) are kept where
+# the verb is what notes about people and work mean by them.
+_FAMILIES = """
+go went gone goes
+buy bought
+bring brought
+think thought
+teach taught
+catch caught
+fight fought
+seek sought
+make made
+take took taken
+give gave given
+get got gotten
+come came
+become became
+begin began begun
+run ran
+swim swam swum
+sing sang sung
+ring rang rung
+drink drank drunk
+sink sank sunk
+write wrote written
+drive drove driven
+ride rode ridden
+rise rose risen
+eat ate eaten
+see saw seen
+know knew known
+grow grew grown
+throw threw thrown
+fly flew flown
+draw drew drawn
+show showed shown
+speak spoke spoken
+break broke broken
+steal stole stolen
+choose chose chosen
+freeze froze frozen
+wear wore worn
+tear tore torn
+forget forgot forgotten
+hide hid hidden
+bite bit bitten
+fall fell fallen
+feel felt
+keep kept
+sleep slept
+meet met
+lead led
+feed fed
+read reads
+leave left
+lose lost
+send sent
+spend spent
+lend lent
+build built
+burn burnt
+learn learnt
+sell sold
+tell told
+hold held
+stand stood
+understand understood
+find found
+win won
+hear heard
+say said
+pay paid
+sit sat
+shoot shot
+hang hung
+stick stuck
+strike struck
+swear swore sworn
+wake woke woken
+shake shook shaken
+mistake mistook mistaken
+undergo underwent undergone
+overcome overcame
+withdraw withdrew withdrawn
+foresee foresaw foreseen
+rewrite rewrote rewritten
+rebuild rebuilt
+resend resent
+child children
+person people persons
+man men
+woman women
+mouse mice
+foot feet
+tooth teeth
+goose geese
+life lives
+wife wives
+knife knives
+leaf leaves
+shelf shelves
+half halves
+wolf wolves
+index indices indexes
+vertex vertices
+matrix matrices
+analysis analyses
+good better best
+bad worse worst
+"""
+
+IRREGULAR = {
+    form: family[0] for family in map(str.split, _FAMILIES.strip().splitlines()) for form in family[1:]
+}
+"""English form → the form under which it is found."""
