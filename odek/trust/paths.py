@@ -94,7 +94,15 @@ def _credentials() -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
 
 @lru_cache(maxsize=512)
 def _resolved_root(path: str) -> str:
-    return os.path.realpath(path)
+    return _real(path)
+
+
+def _real(path: str) -> str:
+    """Resolve links as far as this process may; what it may not look into stands as it is written."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # a link that may not be read, as in /proc; a NUL
+        return os.path.normpath(path)
 
 
 def place(text: str, base: str, *, follow: bool = True) -> Place:
@@ -111,7 +119,7 @@ def place(text: str, base: str, *, follow: bool = True) -> Place:
     else:
         cut = joined.rfind("/", 0, match.start())
         head, tail = joined[:cut] or "/", joined[cut + 1 :]
-    resolved = os.path.realpath(head)
+    resolved = _real(head)
     full = f"{resolved}/{tail}" if tail else resolved
     full = "/" + full.lstrip("/")
     return Place(full, tuple(part for part in full.split("/") if part))
@@ -119,7 +127,7 @@ def place(text: str, base: str, *, follow: bool = True) -> Place:
 
 def literal(text: str, base: str) -> Place:
     """Resolve a path whose characters all stand for themselves."""
-    full = os.path.realpath(text if text.startswith("/") else f"{base}/{text}")
+    full = _real(text if text.startswith("/") else f"{base}/{text}")
     safe = _PATTERN.sub("_", full)
     return Place(safe, tuple(part for part in safe.split("/") if part))
 

@@ -166,3 +166,10 @@ def test_side_doors_of_harmless_programs_are_known(command: str, least: Risk) ->
 def test_their_everyday_use_stays_low(command: str) -> None:
     """Looking at the history or at the user list runs unasked."""
     assert classify(command, HERE).risk <= Risk.LOCAL_WRITE
+
+
+@pytest.mark.parametrize("path", ["/proc/1/ns/net", "/proc/1/root/etc/x", "/" + "x/" * 3000, "/a\x00b"])
+def test_a_path_that_cannot_be_resolved_is_judged_as_it_is_written(path: str) -> None:
+    """Links of other processes, endless paths and a NUL end in a verdict, never in an error."""
+    for command in (f"cat '{path}'", f"cp '{path}' x", f"echo x > '{path}'", f"rm -r '{path}'"):
+        assert classify(command, HERE).parts
