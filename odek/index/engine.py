@@ -32,7 +32,7 @@ __all__ = ["RELEVANCE_FLOOR", "Index", "Source", "open_index"]
 Source: TypeAlias = Callable[[], Iterable[Document]]
 """Returns all documents that the index should hold, as they are now."""
 
-RELEVANCE_FLOOR = 2.7
+RELEVANCE_FLOOR = 2.0
 """What lies below has little to do with the question. Measured: docs/explanation/recall.md."""
 
 LOCK_SECONDS = 10.0

@@ -6,7 +6,6 @@ end with the write; an open index keeps one that sleeps: a process that forks op
 Its exceptions stop here, panics of its native code among them.
 """
 
-import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ import msgspec
 
 from odek.errors import StoreError
 from odek.index.document import ANY, Document, Filter, Kind, digest_of, key_of
-from odek.index.query import Weighted
+from odek.index.query import Weighted, relevance
 from odek.index.tokens import analyse, pairs_of
 from odek.index.units import KINDS, Part, Sieve, Unit, fused, pack, parts_of, units_of
 
@@ -144,13 +143,9 @@ class LexicalIndex:
             return self._documents(admitted, count)
 
     def relevance(self, score: float, query: Weighted) -> float:
-        """Return ``score`` as it compares between questions: against the weight of what was asked for."""
-        size = self._searcher.num_docs
-        total = 0.0
-        for word, weight in query.wanted:
-            frequency = self._searcher.doc_freq("words", word)
-            total += weight * math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
-        return score / math.sqrt(total) if total > 0 else 0.0
+        """Return ``score`` as it compares between questions and between indexes of any size."""
+        frequencies = [(weight, self._searcher.doc_freq("words", word)) for word, weight in query.wanted]
+        return relevance(score, frequencies, self._searcher.num_docs)
 
     def digests(self) -> dict[str, str]:
         """Return the digest of each document in the index, by id.

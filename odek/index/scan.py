@@ -3,14 +3,13 @@
 It scores as the index does, but for the lengths of texts, which that keeps rounded.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
 
 from odek.index.document import Document, Filter, Hit
-from odek.index.query import FIELDS, weigh
+from odek.index.query import FIELDS, rarity, relevance, weigh
 from odek.index.tokens import analyse, pairs_of
 from odek.index.units import Part, fused, units_of
 
@@ -41,20 +40,19 @@ def scan(documents: Iterable[Document], query: str, count: int, where: Filter) -
             if name != field:
                 continue
             having = [at for at, unit in enumerate(units) if term in unit.terms[field]]
-            rarity = _rarity(len(units), len(having))
+            telling = rarity(len(units), len(having))
             for at in having:
                 times = units[at].terms[field][term]
                 norm = _K1 * (1 - _B + _B * lengths[at] / average)
-                scores[at] += weight * rarity * times * (_K1 + 1) / (times + norm)
+                scores[at] += weight * telling * times * (_K1 + 1) / (times + norm)
     words = [unit.terms["words"] for unit in units]
-    total = sum(
-        weight * _rarity(len(units), sum(word in each for each in words)) for word, weight in asked.wanted
-    )
+    wanted = [(weight, sum(word in each for each in words)) for word, weight in asked.wanted]
     hits = [
         _hit(
             document,
             [(unit, score) for unit, score in zip(units, scores, strict=True) if unit.owner == at],
-            total,
+            wanted,
+            len(units),
         )
         for at, document in enumerate(known)
         if where.admits(document)
@@ -76,15 +74,13 @@ def _units(owner: int, document: Document) -> list[_Scanned]:
     return scanned
 
 
-def _rarity(size: int, frequency: int) -> float:
-    return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
-
-
-def _hit(document: Document, scored: list[tuple[_Scanned, float]], total: float) -> Hit:
+def _hit(
+    document: Document, scored: list[tuple[_Scanned, float]], wanted: list[tuple[float, int]], size: int
+) -> Hit:
     best: dict[int, float] = {}
     for unit, score in scored:
         best[unit.part] = max(best.get(unit.part, 0.0), score)
     score = fused(best, sum(1 << part for part in best))
     shown = max((each for each in scored if each[0].part is not Part.WHOLE), key=lambda each: each[1])[0].text
-    relevance = score / math.sqrt(total) if total > 0 else 0.0
-    return Hit(document.id, document.kind, score, relevance, shown, document.created_at)
+    told = relevance(score, wanted, size)
+    return Hit(document.id, document.kind, score, told, shown, document.created_at)
