@@ -228,8 +228,9 @@ class Notice(msgspec.Struct, frozen=True, tag="notice"):
 class MemoryEvent(msgspec.Struct, frozen=True, tag="memory_event", omit_defaults=True):
     """Something happened to what is remembered.
 
-    ``target`` is the fact file; ``count`` the turns of an episode, or the entries before a
-    consolidation; ``sessions`` the episodes that were evicted.
+    ``target`` is the fact file, or the type of an atom; ``count`` the turns of an episode, the
+    entries before a consolidation, or the atoms that went; ``sessions`` the episodes that were
+    evicted. Of a quarantined atom ``content`` is the reason, never the text.
     """
 
     kind: Literal[
@@ -243,6 +244,12 @@ class MemoryEvent(msgspec.Struct, frozen=True, tag="memory_event", omit_defaults
         "episode_evicted",
         "episode_promoted",
         "episode_pending_review",
+        "atom_added",
+        "atom_refreshed",
+        "atom_quarantined",
+        "atom_promoted",
+        "atom_forgotten",
+        "atom_evicted",
     ]
     target: str = ""
     content: str = ""

@@ -14,12 +14,14 @@ import msgspec
 
 __all__ = [
     "DEFAULT_CONFIDENCE",
+    "PROJECT_BOUND",
     "TRUSTED_SOURCES",
     "Atom",
     "AtomType",
     "SourceClass",
     "as_confidence",
     "as_type",
+    "atom_id_of_text",
     "encode",
     "is_atom_id",
     "new_atom_id",
@@ -92,8 +94,25 @@ class Atom(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.source_class in TRUSTED_SOURCES
 
 
+PROJECT_BOUND: frozenset[AtomType] = frozenset({"file", "error", "convention"})
+"""Types that say something of one project alone: another's are never recalled."""
+
+
+def atom_id_of_text(text: str, kind: AtomType, project: str) -> str:
+    """Return the id of a statement, 128 bits as 32 hexadecimal digits.
+
+    The same statement has the same id in every process, so that saying it twice at once
+    makes one atom; of a type that is bound to a project, only within that.
+    """
+    import hashlib
+
+    scope = project if kind in PROJECT_BOUND else ""
+    content = f"{scope}\0{normalised(text)}".encode("utf-8", "replace")
+    return hashlib.blake2b(content, digest_size=16, person=b"odek-atom").hexdigest()
+
+
 def new_atom_id() -> str:
-    """Return 128 random bits as 32 hexadecimal digits."""
+    """Return an id that no statement has: for one whose own is taken by a text edited since."""
     return os.urandom(16).hex()
 
 

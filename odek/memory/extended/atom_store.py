@@ -125,6 +125,8 @@ class AtomStore:
             StoreError: the message says which; the ones before it are removed.
         """
         directory = real_directory(self.directory / place)
+        if not directory.exists():
+            return []
         known = [name for name in atom_ids if is_atom_id(name)]
         return [name for name in known if remove_file(directory / (name + _SUFFIX))]
 

@@ -5,16 +5,13 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from odek.memory.extended.atom import Atom
+from odek.memory.extended.atom import PROJECT_BOUND, Atom
 
 __all__ = ["Scored", "age_days", "composite", "cut", "may_be_recalled", "retention"]
 
 LIKENESS_SHARE = 0.6
 RETENTION_SHARE = 0.4
 """Of the composite score."""
-
-PROJECT_BOUND = frozenset({"file", "error", "convention"})
-"""Types that say something of one project alone: another's are never recalled."""
 
 OTHER_PROJECT_FACTOR = 0.8
 """The current project is preferred. No measurement behind it: enough to decide between near equals."""

@@ -1,0 +1,300 @@
+"""Extended Memory as an agent uses it: async, bounded, and never a turn's misfortune."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import trio
+
+from odek.config.extended_settings import ExtendedSettings
+from odek.embedding.embedder import Embedder, cosine
+from odek.errors import EmbeddingError, StoreError
+from odek.events import Event, MemoryEvent, Notice
+from odek.memory.extended.atom import Atom
+from odek.memory.extended.atom_store import EXTENDED, QUARANTINE, AtomStore
+from odek.memory.extended.find import AtomFinder, Passed
+from odek.memory.extended.scoring import Scored, cut
+from odek.memory.extended.upkeep import (
+    Evicted,
+    Forgotten,
+    Stats,
+    evict,
+    forget,
+    pin,
+    promote,
+    prune,
+    stats,
+)
+from odek.memory.extended.write import AtomIndex, Draft, Origin, Written, judge, neighbours, store_atoms
+from odek.memory.substance import differs_in_substance
+
+__all__ = ["ExtendedMemory", "ExtendedParts", "RecalledAtoms"]
+
+CAP_CHECK_BYTES = 256 * 1024
+"""The size of the whole directory is looked up again after so much was written."""
+
+_T = TypeVar("_T")
+
+
+class ExtendedParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What Extended Memory works with.
+
+    ``memory`` is the memory's directory. ``project`` is the directory the person works in.
+    ``emit`` takes what happens and never waits; ``mask`` hides secrets; ``now`` tells the time.
+    """
+
+    memory: Path
+    settings: ExtendedSettings
+    index: AtomIndex
+    embedder: Embedder
+    project: str
+    emit: Callable[[Event], None]
+    mask: Callable[[str], str]
+    now: Callable[[], datetime]
+
+
+class RecalledAtoms(msgspec.Struct, frozen=True):
+    """The atoms of a turn, best first, and what was found and not given."""
+
+    atoms: tuple[Scored, ...] = ()
+    over_budget: tuple[Scored, ...] = ()
+    passed: tuple[Passed, ...] = ()
+
+
+class ExtendedMemory:
+    """The atoms, for one agent. ``counters`` says how often something was done without."""
+
+    def __init__(self, parts: ExtendedParts, jobs: trio.Nursery) -> None:
+        self.settings = parts.settings
+        self.counters: Counter[str] = Counter()
+        self.store = AtomStore(parts.memory / EXTENDED, poll=trio.from_thread.check_cancelled)
+        self._parts = parts
+        self._jobs = jobs
+        self._finder = AtomFinder(self.store, parts.index, parts.settings)
+        self._limiter = trio.CapacityLimiter(2)
+        self._unchecked_bytes = CAP_CHECK_BYTES  # the first atoms of a process look
+
+    async def recall(self, query: str, *, extra: Sequence[Scored] = ()) -> RecalledAtoms:
+        """Return the atoms that ``query`` is about; never fails.
+
+        ``extra`` holds atoms that were found in other ways, such as for predicted questions.
+        """
+        if not self.settings.semantic_search_top_k:
+            return RecalledAtoms()
+        try:
+            found, passed = self._finder.find(query, project=self._parts.project, now=self._parts.now())
+        except StoreError as error:
+            self.counters["recall_failed"] += 1
+            self._say(f"atoms could not be recalled: {error}")
+            return RecalledAtoms()
+        taken, left = cut(
+            [*found, *extra],
+            count=self.settings.semantic_search_top_k,
+            budget_chars=self.settings.memory_budget_chars,
+        )
+        return RecalledAtoms(tuple(taken), tuple(left), tuple(passed))
+
+    async def search(self, query: str, *, types: Sequence[str] = (), weight: float = 1.0) -> list[Scored]:
+        """Return what ``query`` is about, best first, without a budget.
+
+        Raises:
+            StoreError: the atoms cannot be searched.
+        """
+        found, _ = self._finder.find(
+            query, project=self._parts.project, now=self._parts.now(), types=types, weight=weight
+        )
+        return sorted(found, key=lambda each: (-each.score, each.atom.id))
+
+    async def add(self, drafts: Sequence[Draft], *, session: str = "", turn: int = 0) -> list[Written]:
+        """Store statements: scanned, compared with what is there, searchable on return.
+
+        Raises:
+            StoreError: not all of them are stored.
+        """
+        origin = Origin(session, turn, self._parts.project)
+        atoms = [
+            atom
+            for draft in drafts
+            if (
+                atom := judge(
+                    draft,
+                    origin=origin,
+                    now=self._parts.now(),
+                    max_chars=self.settings.atom_max_chars,
+                    mask=self._parts.mask,
+                )
+            )
+        ]
+        if not atoms:
+            return []
+        same_as, alike = await self._compare([atom for atom in atoms if not atom.reason])
+        if self.settings.associations_enabled:
+            atoms = self._linked(atoms, alike)
+        written = await self._in_thread(partial(store_atoms, self.store, self._parts.index, atoms, same_as))
+        for each in written:
+            self._tell(each)
+        self._check_cap(written)
+        return written
+
+    async def promote(self, atom_id: str) -> Atom:
+        """Make a waiting atom live; for a person alone.
+
+        Raises:
+            StoreError: there is none, or it cannot be written.
+        """
+        atom = await self._in_thread(partial(promote, self.store, self._parts.index, atom_id))
+        self._parts.emit(MemoryEvent("atom_promoted", target=atom.type, content=atom.text))
+        return atom
+
+    async def forget(self, atom_id: str, *, purge: bool = True) -> Forgotten:
+        """Remove an atom and every mention of it; without ``purge`` the index is cleaned in the background.
+
+        Raises:
+            StoreError: there is none, or it cannot be removed.
+        """
+        gone = await self._in_thread(partial(forget, self.store, self._parts.index, atom_id, purge=purge))
+        if not purge:
+            self._jobs.start_soon(self._compact)
+        self._parts.emit(MemoryEvent("atom_forgotten", target=gone.atom.type, content=gone.atom.text))
+        return gone
+
+    async def pin(self, atom_id: str, *, pinned: bool = True) -> Atom:
+        """Keep an atom from being evicted, or no longer.
+
+        Raises:
+            StoreError: there is none, or it cannot be written.
+        """
+        return await self._in_thread(partial(pin, self.store, atom_id, pinned=pinned))
+
+    async def quarantined(self) -> list[Atom]:
+        """Return what waits for a person, oldest first.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        found = await self._in_thread(lambda: list(self.store.all(QUARANTINE)))
+        return sorted(found, key=lambda atom: (atom.created_at, atom.id))
+
+    async def live(self) -> list[Atom]:
+        """Return every atom that may be recalled, oldest first.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        found = await self._in_thread(lambda: [atom for atom in self.store.all() if atom.is_trusted])
+        return sorted(found, key=lambda atom: (atom.created_at, atom.id))
+
+    async def prune(self) -> list[str]:
+        """Remove waiting atoms that have outlived their time; return their ids.
+
+        Raises:
+            StoreError: not all of it could be done.
+        """
+        return await self._in_thread(partial(prune, self.store, self.settings, now=self._parts.now()))
+
+    async def stats(self) -> Stats:
+        """Return what there is.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        return await self._in_thread(partial(stats, self.store, self.settings))
+
+    async def _compare(self, atoms: Sequence[Atom]) -> tuple[dict[str, str], dict[str, list[str]]]:
+        """Return for each atom the live one that it repeats, and the ids of those most like it.
+
+        A likeness that cannot be computed decides nothing: one too many is better than a wrong one gone.
+        """
+        known = await self._in_thread(
+            lambda: {atom.id: neighbours(self._parts.index, atom.text) for atom in atoms}
+        )
+        for at, atom in enumerate(atoms):
+            known[atom.id] += [(other.id, other.text) for other in atoms[:at]]
+        texts = list(
+            dict.fromkeys([*(a.text for a in atoms), *(t for near in known.values() for _, t in near)])
+        )
+        try:
+            vectors = dict(zip(texts, await self._parts.embedder.embed(texts), strict=True))
+        except EmbeddingError:
+            self.counters["compare_failed"] += 1
+            return {}, {}
+        same_as: dict[str, str] = {}
+        alike: dict[str, list[str]] = {}
+        for atom in atoms:
+            ranked = sorted(
+                ((cosine(vectors[atom.text], vectors[text]), name, text) for name, text in known[atom.id]),
+                reverse=True,
+            )
+            alike[atom.id] = [name for _, name, _ in ranked[: self.settings.association_semantic_top_k]]
+            if ranked and self._is_same(atom.text, *ranked[0]):
+                same_as[atom.id] = same_as.get(ranked[0][1], ranked[0][1])
+        return same_as, alike
+
+    def _is_same(self, text: str, likeness: float, _: str, other: str) -> bool:
+        threshold = self.settings.semantic_dedup_threshold
+        return bool(threshold) and likeness >= threshold and not differs_in_substance(text, other)
+
+    def _linked(self, atoms: Sequence[Atom], alike: dict[str, list[str]]) -> list[Atom]:
+        """Return the atoms with their links: to the one said before it, and to those most like it."""
+        linked: list[Atom] = []
+        for atom in atoms:
+            before = [linked[-1].id] if linked else []
+            related = dict.fromkeys([*atom.related, *before, *alike.get(atom.id, [])])
+            linked.append(msgspec.structs.replace(atom, related=tuple(related)))
+        return linked
+
+    def _check_cap(self, written: Sequence[Written]) -> None:
+        """Make room in the background when enough was written since it was looked at."""
+        self._unchecked_bytes += sum(len(each.atom.text) + 256 for each in written)
+        if self._unchecked_bytes >= CAP_CHECK_BYTES:
+            self._unchecked_bytes = 0
+            self._jobs.start_soon(self._make_room)
+
+    async def _make_room(self) -> None:
+        try:
+            gone = await self._in_thread(self._evict)
+        except StoreError as error:
+            self.counters["evict_failed"] += 1
+            self._say(f"no room could be made among the atoms: {error}")
+            return
+        if gone.expired or gone.live:
+            count = len(gone.expired) + len(gone.live)
+            self._parts.emit(MemoryEvent("atom_evicted", count=count))
+
+    async def _compact(self) -> None:
+        try:
+            await self._in_thread(self._parts.index.compact)
+        except StoreError as error:
+            self.counters["compact_failed"] += 1
+            self._say(f"the index of the atoms was not cleaned: {error}")
+
+    def _evict(self) -> Evicted:
+        return evict(
+            self.store,
+            self._parts.index,
+            self.settings,
+            size_bytes=self.store.size_bytes(),
+            now=self._parts.now(),
+        )
+
+    def _tell(self, written: Written) -> None:
+        atom = written.atom
+        match written.outcome:
+            case "added":
+                self._parts.emit(MemoryEvent("atom_added", target=atom.type, content=atom.text))
+            case "refreshed":
+                self._parts.emit(MemoryEvent("atom_refreshed", target=atom.type, content=atom.text))
+            case "quarantined":
+                self.counters["quarantined"] += 1
+                self._parts.emit(MemoryEvent("atom_quarantined", target=atom.type, content=atom.reason))
+
+    def _say(self, text: str) -> None:
+        self._parts.emit(Notice(text, "warning"))
+
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
+        # Never abandoned: what writes is finished; the wait for a lock ends through ``poll``.
+        return await trio.to_thread.run_sync(work, abandon_on_cancel=False, limiter=self._limiter)

@@ -1,0 +1,216 @@
+"""How statements become atoms: cleaned, scanned, compared with what is there, stored. Blocks.
+
+What the scan rejects, and what is not the person's own word, is not lost: it waits in
+quarantine for a person.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Literal, Protocol
+
+import msgspec
+
+from odek.index.document import Document, Filter, Hit
+from odek.memory.extended.atom import (
+    DEFAULT_CONFIDENCE,
+    PROJECT_BOUND,
+    TRUSTED_SOURCES,
+    Atom,
+    AtomType,
+    SourceClass,
+    atom_id_of_text,
+    new_atom_id,
+    normalised,
+)
+from odek.memory.extended.atom_store import QUARANTINE, AtomStore
+from odek.text import clip_bytes
+from odek.trust.scan import scan
+
+__all__ = [
+    "ATOMS",
+    "AtomIndex",
+    "Draft",
+    "Origin",
+    "Written",
+    "atom_id_of",
+    "document_of",
+    "judge",
+    "neighbours",
+    "store_atoms",
+]
+
+TAINTED = "tainted"
+SCAN_REJECTED = "scan_rejected"
+"""Why an atom lies in quarantine; behind the second stands which rule."""
+
+NEIGHBOURS = 8
+"""Atoms looked at for each new one: the same statement is among the first. No measurement behind it."""
+
+_PREFIX = "atom/"
+
+ATOMS = Filter(kinds=("atom",))
+
+
+class AtomIndex(Protocol):
+    """What finds atoms: the index that episodes and sessions are in too."""
+
+    def search(self, query: str, count: int, where: Filter, *, floor: float) -> list[Hit]:
+        """Return the documents that are about ``query``, best first."""
+        ...
+
+    def add(self, documents: Sequence[Document]) -> None:
+        """Add documents, or put them in the place of those with their ids."""
+        ...
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Take documents out."""
+        ...
+
+    def compact(self) -> bool:
+        """Drop from the files what was taken out; False when another process is at it."""
+        ...
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A statement that may become an atom."""
+
+    text: str
+    type: AtomType = "observation"
+    confidence: float = DEFAULT_CONFIDENCE
+    source_class: SourceClass = "user_said"
+    related: tuple[str, ...] = ()
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where and when statements were made."""
+
+    session: str = ""
+    turn: int = 0
+    project: str = ""
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What became of a draft: the atom as it is now, and whether it is new, was there, or waits."""
+
+    atom: Atom
+    outcome: Literal["added", "refreshed", "quarantined"]
+
+
+def document_of(atom: Atom) -> Document:
+    """Return what is indexed of a live atom."""
+    return Document(
+        id=_PREFIX + atom.id,
+        kind="atom",
+        text=atom.text,
+        project=atom.project,
+        trusted=atom.is_trusted,
+        created_at=int(_seconds(atom.created_at)),
+        facet=atom.type,
+    )
+
+
+def atom_id_of(document_id: str) -> str:
+    """Return the id of the atom that a document stands for."""
+    return document_id.removeprefix(_PREFIX)
+
+
+def judge(
+    draft: Draft, *, origin: Origin, now: datetime, max_chars: int, mask: Callable[[str], str]
+) -> Atom | None:
+    """Return the atom that ``draft`` asks for, with a ``reason`` if it must wait; None for no text."""
+    text = " ".join(draft.text.split())
+    if len(text) > max_chars:
+        text = clip_bytes(text[:max_chars].rsplit(" ", 1)[0], 4 * max_chars)
+    if not text:
+        return None
+    rejection = scan(text)
+    reason = TAINTED if draft.source_class not in TRUSTED_SOURCES else ""
+    if rejection is not None:
+        reason = f"{SCAN_REJECTED}: {rejection}"
+    text = mask(text)
+    return Atom(
+        id=atom_id_of_text(text, draft.type, origin.project),
+        text=text,
+        type=draft.type,
+        source_class=draft.source_class,
+        created_at=now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        confidence=draft.confidence,
+        session=origin.session,
+        turn=origin.turn,
+        project=origin.project,
+        related=draft.related,
+        reason=reason,
+    )
+
+
+def neighbours(index: AtomIndex, text: str, count: int = NEIGHBOURS) -> list[tuple[str, str]]:
+    """Return (id, text) of the live atoms that share most with ``text``."""
+    return [(atom_id_of(hit.id), hit.passage) for hit in index.search(text, count, ATOMS, floor=0.0)]
+
+
+def store_atoms(
+    store: AtomStore, index: AtomIndex, atoms: Sequence[Atom], same_as: Mapping[str, str]
+) -> list[Written]:
+    """Store judged atoms; one that says what another says refreshes that.
+
+    Args:
+        store: Where they are kept.
+        index: Where they are found; searchable on return.
+        atoms: What ``judge`` returned.
+        same_as: Id of a new atom → id of the one that it repeats, as far as likeness tells.
+            Equal texts are found here.
+
+    Raises:
+        StoreError: those written before the failure stay.
+    """
+    done: list[Written] = []
+    live: dict[str, Atom] = {}
+    with store.change():
+        for atom in atoms:
+            if atom.reason:
+                store.write([atom], QUARANTINE)
+                done.append(Written(atom, "quarantined"))
+                continue
+            old = _twin(store, atom, same_as.get(atom.id, ""))
+            if old is not None:
+                kept = _refreshed(old, atom)
+            elif store.read(atom.id) is None:
+                kept = atom
+            else:  # that file says something else by now
+                kept = msgspec.structs.replace(atom, id=new_atom_id())
+            store.write([kept])
+            live[kept.id] = kept
+            done.append(Written(kept, "added" if old is None else "refreshed"))
+        if live:
+            index.add([document_of(atom) for atom in live.values()])
+    return done
+
+
+def _twin(store: AtomStore, atom: Atom, same_as: str) -> Atom | None:
+    """Return the live atom that ``atom`` repeats, as it is now."""
+    equal = store.read(atom.id)
+    if equal is not None and equal.is_trusted and normalised(equal.text) == normalised(atom.text):
+        return equal
+    alike = store.read(same_as)
+    if alike is None or not alike.is_trusted:
+        return None
+    is_bound = atom.type in PROJECT_BOUND or alike.type in PROJECT_BOUND
+    return None if is_bound and alike.project != atom.project else alike
+
+
+def _refreshed(old: Atom, new: Atom) -> Atom:
+    """Return ``old`` as said again: its id and text, the new time, the higher confidence."""
+    return msgspec.structs.replace(
+        old,
+        created_at=max(old.created_at, new.created_at),
+        confidence=max(old.confidence, new.confidence),
+        related=tuple(dict.fromkeys([*old.related, *new.related])),
+    )
+
+
+def _seconds(created_at: str) -> float:
+    try:
+        then = datetime.fromisoformat(created_at)
+    except ValueError:
+        return 0.0
+    return (then if then.tzinfo else then.replace(tzinfo=UTC)).timestamp()
