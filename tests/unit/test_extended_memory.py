@@ -226,7 +226,6 @@ async def test_over_the_cap_the_least_retained_go_and_pinned_ones_stay(tmp_path:
         (waiting,) = await memory.add([Draft("a page says so " + "x" * 200, source_class="web")])
         pinned, least = await memory.add([Draft("keep this one"), Draft("an old remark about tea")])
         await memory.pin(pinned.atom.id)
-    bulk = 1_100_000 // 300
     events: list[Event] = []
     async with open_extended(tmp_path, max_size_mb=1, emit=events.append) as memory:
         with memory.store.change():
@@ -234,10 +233,10 @@ async def test_over_the_cap_the_least_retained_go_and_pinned_ones_stay(tmp_path:
                 msgspec.structs.replace(
                     least.atom, id=f"{number:032x}", text="y" * 240, created_at="2026-05-31T00:00:00Z"
                 )
-                for number in range(bulk // 4)
+                for number in range(330)
             )
             padding = memory.store.directory / "padding"
-            padding.write_bytes(b"\0" * 800_000)
+            padding.write_bytes(b"\0" * 900_000)
         await memory.add([Draft("a fresh statement")])
     async with open_extended(tmp_path, max_size_mb=1) as memory:
         ids = {atom.id for atom in await memory.live()}
