@@ -1,14 +1,22 @@
-"""How long until a subagent runs? Forked from the warm template against started afresh.
+"""How long until subagents work? Forked from the warm template against started afresh.
 
-For 1, 4 and 8 children at once, taken in turn within one run: the time from the request
-to the first byte that the child writes, which it does from within ``trio.run`` with the
-libraries of an agent imported; the time until all results are collected; and the memory
-of each child when it is ready, private and shared. The template is ready beforehand, as
-it is when a delegation comes; what that takes is reported too.
+Each sample is a process of its own that opens an agent as ``odek run`` does and whose
+model, a server on the loopback that answers at once, has it delegate 1, 4 or 8 tasks.
+Times run from the start of the call of ``delegate_tasks``:
+
+- ``first_request_ms``: until the first request of a child arrives at the server, over
+  all children; ``last_child_ms``: until that of the last child of its call;
+- ``collected_ms``: until the call has its result.
+
+The memory of each child is read in runs of their own, while the server lets all of them
+wait for their first answer. The template is ready beforehand, as it is when a model has
+thought about what to delegate; what that takes is reported too. The ways are taken in
+turn, so that a busy moment hits both.
 
     python benchmarks/bench_fanout.py [--rounds N]
 
-prints one JSON object. Bytecode is compiled beforehand, as an installation does.
+prints one JSON object, and a table on standard error. Bytecode is compiled beforehand,
+as an installation does.
 """
 
 import argparse
@@ -17,79 +25,62 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import tempfile
-from contextlib import suppress
-from functools import partial
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-import trio
+from odek.processes import RunningProcess, running_processes
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from subagent.child import Report, serve  # noqa: E402 - found through the line above
-from subagent.limits import Limits  # noqa: E402
-from subagent.reports import ChildReady, ChildStarted, ChildTask, SupervisorEvent, TaskSucceeded  # noqa: E402
-from subagent.spawner import FreshSpawner, Launch, Spawner  # noqa: E402
-from subagent.supervisor import Supervisor  # noqa: E402
-from subagent.warm import open_warm_spawner  # noqa: E402
-from subagent.wire import Task  # noqa: E402
-
+WAYS = ("warm", "fresh")
 COUNTS = (1, 4, 8)
-
-LIBRARIES = ("trio", "msgspec", "httpx2")
-"""What an agent cannot do without."""
+MEMORY_ROUNDS = 3
 
 TARGET_WARM_MS = 30.0
 TARGET_RATIO = 15.0
+TARGET_COLLECTED_MS = 500.0
 TARGET_PRIVATE_MIB = 8.0
 
-PREPARING = (
-    f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'benchmarks')!r}]; "
-    f"import {', '.join(LIBRARIES)}; from bench_fanout import child; child()"
-)
 
+class Server:
+    """The model: a process that answers at once."""
 
-async def answer(task: Task, report: Report) -> Any:  # noqa: ARG001 - the shape that `serve` wants
-    """Say how much memory this child has, and end."""
-    return memory()
+    def __init__(self, stdin: IO[str], stdout: IO[str]) -> None:
+        self._stdin = stdin
+        self._stdout = stdout
+        self.url = stdout.readline().strip()
 
+    def next_child(self) -> float:
+        """Return when the next child asked, once one has."""
+        while (asked := json.loads(self._stdout.readline()))["who"] != "child":
+            pass
+        return float(asked["at"])
 
-def child() -> None:
-    """Be a child; the entry of both ways."""
-    trio.run(serve, answer)
-
-
-def memory() -> dict[str, int]:
-    """Return private, shared and proportional memory of this process in KiB."""
-    sizes: dict[str, int] = {}
-    with suppress(OSError):
-        for line in Path("/proc/self/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]:
-            name, size = line.split()[:2]
-            sizes[name.rstrip(":")] = int(size)
-    return {
-        "private": sizes.get("Private_Clean", 0) + sizes.get("Private_Dirty", 0),
-        "shared": sizes.get("Shared_Clean", 0) + sizes.get("Shared_Dirty", 0),
-        "proportional": sizes.get("Pss", 0),
-    }
+    def release(self) -> None:
+        """Let it answer those whom it lets wait."""
+        self._stdin.write("go\n")
+        self._stdin.flush()
 
 
 class Samples:
-    """What was measured of one way at one number of children."""
+    """What was measured of one way at one number of children; times in seconds, memory in KiB."""
 
     def __init__(self) -> None:
-        self.started: list[float] = []
-        self.ready: list[float] = []
+        self.template: list[float] = []
+        self.first: list[float] = []
+        self.last: list[float] = []
         self.collected: list[float] = []
         self.memory: list[dict[str, int]] = []
 
-    def report(self) -> dict[str, object]:
+    def report(self) -> dict[str, Any]:
         """Return medians and ranges: times in ms, memory in MiB."""
         return {
-            "running_ms": spread(self.started),
-            "first_byte_ms": spread(self.ready),
+            "first_request_ms": spread(self.first),
+            "last_child_ms": spread(self.last),
             "collected_ms": spread(self.collected),
             "memory_mib": {
                 kind: round(statistics.median(each[kind] for each in self.memory) / 1024, 1)
@@ -104,69 +95,6 @@ def spread(seconds: list[float]) -> dict[str, float]:
     return {name: round(value * 1000, 1) for name, value in figures.items()}
 
 
-async def run_once(spawner: Spawner, count: int, cwd: Path, samples: Samples) -> None:
-    """Run ``count`` children at once and note what they took."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    launch = Launch(cwd=cwd, env=environment, title="odek subagent: benchmark")
-    tasks = [ChildTask(id=str(n), launch=launch) for n in range(count)]
-    began = trio.current_time()
-
-    def note(event: SupervisorEvent) -> None:
-        match event:
-            case ChildStarted():
-                samples.started.append(trio.current_time() - began)
-            case ChildReady(seconds=seconds):
-                samples.ready.append(seconds)
-            case _:
-                return
-
-    supervisor = Supervisor(spawner, max_concurrency=count, limits=Limits(wall_seconds=60))
-    outcomes = await supervisor.run(tasks, note)
-    samples.collected.append(trio.current_time() - began)
-    for outcome in outcomes:
-        if not isinstance(outcome, TaskSucceeded):
-            raise SystemExit(f"a child failed: {outcome}")
-        samples.memory.append(outcome.result)
-
-
-async def measure(rounds: int, scratch: Path) -> dict[str, object]:
-    """Return the report."""
-    fresh = FreshSpawner([sys.executable, "-c", PREPARING])
-    notices: list[str] = []
-    samples = {(way, count): Samples() for way in ("warm", "fresh") for count in COUNTS}
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    opening = open_warm_spawner(
-        preload=LIBRARIES, entry="bench_fanout:child", fallback=fresh, on_notice=notices.append
-    )
-    async with opening as warm:
-        began = trio.current_time()
-        await warm.prepare()
-        prepared = trio.current_time() - began
-        for _ in range(rounds):
-            for count in COUNTS:
-                await run_once(warm, count, scratch, samples["warm", count])
-                await run_once(fresh, count, scratch, samples["fresh", count])
-    if notices:
-        raise SystemExit(notices[0])
-    one_warm, one_fresh = (statistics.median(samples[way, 1].ready) * 1000 for way in ("warm", "fresh"))
-    private = max(each["private"] for each in samples["warm", 8].memory) / 1024
-    return {
-        "python": platform.python_version(),
-        "cpus": os.cpu_count(),
-        "load_before": os.getloadavg()[0],
-        "rounds": rounds,
-        "template_ready_ms": round(prepared * 1000, 1),
-        "warm": {str(count): samples["warm", count].report() for count in COUNTS},
-        "fresh": {str(count): samples["fresh", count].report() for count in COUNTS},
-        "fresh_over_warm": round(one_fresh / one_warm, 1),
-        "targets": {
-            f"warm median to first byte <= {TARGET_WARM_MS:g} ms": one_warm <= TARGET_WARM_MS,
-            f"fresh / warm >= {TARGET_RATIO:g}": one_fresh / one_warm >= TARGET_RATIO,
-            f"private memory of each of 8 <= {TARGET_PRIVATE_MIB:g} MiB": private <= TARGET_PRIVATE_MIB,
-        },
-    }
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(
@@ -174,9 +102,124 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=10)
     rounds = parser.parse_args().rounds
-    compileall.compile_dir(ROOT / "subagent", quiet=2)
+    for folder in ("odek", "subagent"):
+        compileall.compile_dir(ROOT / folder, quiet=2)
     with tempfile.TemporaryDirectory() as scratch:
-        print(json.dumps(trio.run(partial(measure, rounds, Path(scratch))), indent=2))
+        report = measure(rounds, Path(scratch))
+    print(json.dumps(report, indent=2))
+    print(table(report), file=sys.stderr)
+
+
+def measure(rounds: int, scratch: Path) -> dict[str, Any]:
+    """Return the report."""
+    samples = {(way, count): Samples() for way in WAYS for count in COUNTS}
+    with open_server() as server:
+        for number in range(rounds + MEMORY_ROUNDS):
+            for (way, count), kept in samples.items():
+                place = scratch / f"{number}-{way}-{count}"
+                (place / "work").mkdir(parents=True)
+                if number < rounds:
+                    run_once(server, place, way, count, kept)
+                else:
+                    weigh_once(server, place, way, count, kept)
+    one_warm, one_fresh = (statistics.median(samples[way, 1].first) * 1000 for way in WAYS)
+    collected = statistics.median(samples["warm", 8].collected) * 1000
+    private = max(each["private"] for each in samples["warm", 8].memory) / 1024
+    return {
+        "question": "how long until subagents work?",
+        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
+        "rounds": rounds,
+        "template_ready_ms": spread([s for (way, _), kept in samples.items() for s in kept.template]),
+        **{way: {str(count): samples[way, count].report() for count in COUNTS} for way in WAYS},
+        "fresh_over_warm": round(one_fresh / one_warm, 1),
+        "targets": {
+            f"warm median to the first request <= {TARGET_WARM_MS:g} ms": one_warm <= TARGET_WARM_MS,
+            f"fresh / warm >= {TARGET_RATIO:g}": one_fresh / one_warm >= TARGET_RATIO,
+            f"8 collected in <= {TARGET_COLLECTED_MS:g} ms": collected <= TARGET_COLLECTED_MS,
+            f"private memory of each of 8 <= {TARGET_PRIVATE_MIB:g} MiB": private <= TARGET_PRIVATE_MIB,
+        },
+    }
+
+
+@contextmanager
+def open_server() -> Generator[Server]:
+    """Run the model server for a block."""
+    command = [sys.executable, str(ROOT / "benchmarks/answering_server.py")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        if process.stdin is None or process.stdout is None:
+            raise SystemExit("the server has no pipes")
+        yield Server(process.stdin, process.stdout)
+
+
+def start(server: Server, place: Path, way: str, count: int, *more: str) -> "subprocess.Popen[str]":
+    """Start the measured process in a home and a workspace of its own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("ODEK_")}
+    for name in ("DEEPSEEK_API_KEY", "OPENAI_API_KEY", "PYTHONDONTWRITEBYTECODE"):
+        kept.pop(name, None)
+    program = str(ROOT / "benchmarks/delegating_run.py")
+    return subprocess.Popen(
+        [sys.executable, program, server.url, str(place / "home"), way, str(count), *more],
+        cwd=place / "work",
+        env=kept | {"ODEK_HOME": str(place / "home"), "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run_once(server: Server, place: Path, way: str, count: int, kept: Samples) -> None:
+    """Delegate ``count`` tasks and note what it took."""
+    with start(server, place, way, count) as process:
+        output, _ = process.communicate(timeout=60)
+    if process.returncode != 0:
+        raise SystemExit(f"a run ended with {process.returncode}")
+    at = json.loads(output)
+    asked = [server.next_child() - at["started"] for _ in range(count)]
+    kept.template.append(at["template_seconds"])
+    kept.first += asked
+    kept.last.append(max(asked))
+    kept.collected.append(at["collected"] - at["started"])
+
+
+def weigh_once(server: Server, place: Path, way: str, count: int, kept: Samples) -> None:
+    """Note the memory of ``count`` children that wait for their first answer."""
+    with start(server, place, way, count, "hold") as process:
+        for _ in range(count):
+            server.next_child()
+        children = [each for each in running_processes(place / "home") if each.parent == process.pid]
+        kept.memory += map(memory, children)
+        server.release()
+        process.communicate(timeout=60)
+
+
+def memory(process: RunningProcess) -> dict[str, int]:
+    """Return private, shared and proportional memory of a process in KiB."""
+    sizes: dict[str, int] = {}
+    for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]:
+        name, size = line.split()[:2]
+        sizes[name.rstrip(":")] = int(size)
+    return {
+        "private": sizes["Private_Clean"] + sizes["Private_Dirty"],
+        "shared": sizes["Shared_Clean"] + sizes["Shared_Dirty"],
+        "proportional": sizes["Pss"],
+    }
+
+
+def table(report: dict[str, Any]) -> str:
+    """Return the medians as a table."""
+    lines = ["way    children  first request  last child  collected  private  shared"]
+    for way in WAYS:
+        for count, found in report[way].items():
+            times = [found[name]["median"] for name in ("first_request_ms", "last_child_ms", "collected_ms")]
+            sizes = [found["memory_mib"][name] for name in ("private", "shared")]
+            first, last, collected = times
+            lines.append(
+                f"{way:6} {count:>8}  {first:>10} ms  {last:>7} ms  {collected:>6} ms"
+                f"  {sizes[0]:>3} MiB  {sizes[1]:>2} MiB"
+            )
+    lines.append(f"fresh / warm, one child to its first request: {report['fresh_over_warm']}")
+    lines += [f"{'met' if met else 'MISSED'}: {name}" for name, met in report["targets"].items()]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

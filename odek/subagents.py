@@ -25,8 +25,8 @@ DELEGATE_TASKS = DelegateTool.name
 SUBAGENT_COMMAND = (sys.executable, "-P", "-m", "odek", "subagent", "--supervised")
 """``-P``: the workspace, in which it starts, is no place to import from."""
 
-SUBAGENT_MODULES = ("trio", "odek.worker", "odek.cli.agent", "odek.llm.client", "subagent.child")
-"""All that every subagent imports."""
+SUBAGENT_MODULES = ("odek.cli.error_groups", "odek.processes", "odek.worker", "subagent.child")
+"""What the entry of a subagent imports; the rehearsal brings the rest."""
 
 DELEGATION_WORDS = ("delegat", "subagent", "sub-agent", "parallel", "side by side")
 """A task with one of them will likely delegate; getting ready meanwhile costs a second of one core."""
@@ -75,6 +75,7 @@ async def open_delegation(parts: DelegationParts) -> AsyncGenerator[DelegateTool
     async with (
         open_warm_spawner(
             preload=SUBAGENT_MODULES,
+            rehearsal="odek.rehearsal:rehearse",
             entry="odek.cli.subagent:serve_parent",
             fallback=FreshSpawner(SUBAGENT_COMMAND),
             on_notice=notice,

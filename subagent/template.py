@@ -45,12 +45,14 @@ TITLE_BYTES = 15
 class Plan(TypedDict):
     """What the template is told at its start, as JSON.
 
-    ``socket`` is a descriptor, ``entry`` is ``module:function``, ``title`` is for ``ps``.
+    ``socket`` is a descriptor, ``entry`` and ``rehearsal`` are ``module:function``, the
+    latter may be "", ``title`` is for ``ps``.
     """
 
     path: list[str]
     socket: int
     preload: list[str]
+    rehearsal: str
     entry: str
     title: str
 
@@ -87,18 +89,26 @@ def main(plan: Plan) -> None:
 
 
 def _load(plan: Plan) -> Callable[[], object]:
-    """Import the plan's modules and return its entry function.
+    """Import the plan's modules, run its rehearsal, and return its entry function.
 
     Raises:
-        RuntimeError: an import has started a thread, which no fork would have.
+        RuntimeError: that has started a thread, which no fork would have.
     """
     for name in plan["preload"]:
         importlib.import_module(name)
-    module, _, function = plan["entry"].partition(":")
-    found: Callable[[], object] = getattr(importlib.import_module(module), function)
+    entry = _function(plan["entry"])
+    if plan["rehearsal"]:
+        _function(plan["rehearsal"])()
     threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 - a count
     if threads != 1:
-        raise RuntimeError(f"importing the modules of {module} started {threads - 1} threads")
+        raise RuntimeError(f"importing the modules of {plan['entry']} started {threads - 1} threads")
+    return entry
+
+
+def _function(name: str) -> Callable[[], object]:
+    """Return what ``module:function`` names."""
+    module, _, function = name.partition(":")
+    found: Callable[[], object] = getattr(importlib.import_module(module), function)
     return found
 
 

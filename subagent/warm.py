@@ -204,6 +204,7 @@ async def open_warm_spawner(
     entry: str,
     fallback: Spawner,
     on_notice: Callable[[str], None],
+    rehearsal: str = "",
     title: str = "subagent template",
 ) -> AsyncGenerator[WarmSpawner]:
     """Yield a spawner whose children begin in ``entry``, with ``preload`` imported.
@@ -214,13 +215,15 @@ async def open_warm_spawner(
             returns is the exit status.
         fallback: Starts the children when the template cannot.
         on_notice: Told once, in a line, when that is so.
+        rehearsal: ``module:function``, called once in the template: what it loads and computes,
+            no child has to. It must start no thread, and keep no secret and no file.
         title: What ``ps`` shows of the template.
     """
     async with trio.open_nursery() as nursery:
 
         def start(spawner: WarmSpawner) -> None:
             if sys.platform == "linux":
-                nursery.start_soon(partial(_keep_template, spawner, preload, entry, title))
+                nursery.start_soon(partial(_keep_template, spawner, preload, rehearsal, entry, title))
             else:
                 spawner.give_up("forking a warm process is safe on Linux only")
 
@@ -230,7 +233,9 @@ async def open_warm_spawner(
             nursery.cancel_scope.cancel()
 
 
-async def _keep_template(spawner: WarmSpawner, preload: Sequence[str], entry: str, title: str) -> None:
+async def _keep_template(
+    spawner: WarmSpawner, preload: Sequence[str], rehearsal: str, entry: str, title: str
+) -> None:
     """Run the template until cancelled; when it fails, have the spawner give up."""
     try:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -242,6 +247,7 @@ async def _keep_template(spawner: WarmSpawner, preload: Sequence[str], entry: st
             "path": _import_path(),
             "socket": theirs.fileno(),
             "preload": list(preload),
+            "rehearsal": rehearsal,
             "entry": entry,
             "title": title,
         }

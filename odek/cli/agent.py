@@ -3,8 +3,8 @@
 import argparse
 import os
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import trio
 from odek.app import OpenAgent, Setup, open_agent
 from odek.cli import warmup
 from odek.cli.display import Display, open_display
+from odek.cli.error_groups import unwrapped_errors
 from odek.cli.interrupts import Interrupts
 from odek.cli.main import EXIT_FAILED, EXIT_LIMIT
 from odek.cli.options import flag_values
@@ -229,24 +230,3 @@ def _approver(
         context=words.text,
         path=TERMINAL,
     )
-
-
-@contextmanager
-def unwrapped_errors() -> Generator[None]:
-    """Raise the one error of nested groups by itself; nurseries wrap what passes through them."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        leaves = list(_leaves(group))
-        errors = [leaf for leaf in leaves if not isinstance(leaf, trio.Cancelled)]
-        if len({str(error) for error in errors}) == 1:
-            raise errors[0] from errors[0].__cause__
-        raise
-
-
-def _leaves(group: BaseExceptionGroup) -> Generator[BaseException]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error

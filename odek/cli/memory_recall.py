@@ -62,7 +62,7 @@ def _with_memory(work: "Callable[[Memory], Awaitable[int]]") -> int:
     import trio
 
     from odek.app import Setup, open_memory_alone
-    from odek.cli.agent import unwrapped_errors
+    from odek.cli.error_groups import unwrapped_errors
     from odek.config.files import load
     from odek.events import Notice
     from odek.home import home_directory

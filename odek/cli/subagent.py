@@ -68,7 +68,7 @@ def serve_parent() -> int:
     credentials = msgspec.json.decode(read_secret() or b"{}", type=Credentials)
 
     async def work(task: "Task", report: "Report") -> Any:
-        from odek.cli.agent import unwrapped_errors
+        from odek.cli.error_groups import unwrapped_errors
         from odek.delegation import WorkOrder
         from odek.processes import registered
         from odek.worker import run_task
@@ -93,7 +93,7 @@ def _by_hand(arguments: argparse.Namespace) -> int:
 
     import trio
 
-    from odek.cli.agent import unwrapped_errors
+    from odek.cli.error_groups import unwrapped_errors
     from odek.errors import OdekError
     from odek.processes import registered
 

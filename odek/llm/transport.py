@@ -5,7 +5,7 @@ import os
 import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -21,7 +21,7 @@ from odek.llm.model import ModelEvent
 from odek.llm.sse import EventTooLongError
 from odek.text import clip_line, visible
 
-__all__ = ["Transport", "open_transport", "root_cause", "trusting_context"]
+__all__ = ["Transport", "load_http", "open_transport", "root_cause", "trusting_context"]
 
 RESPONSE_LIMIT_BYTES = 64 * 1024 * 1024
 """Longest response, decompressed. The longest answers are some 400,000 tokens, and a token
@@ -128,7 +128,7 @@ class Transport:
                     f"the trusted certificates cannot be read: {error}; see SSL_CERT_FILE"
                 ) from error
         else:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, and costs no time
+            context = _trusting_nobody()
         try:
             return httpx2.AsyncClient(
                 verify=context,
@@ -140,9 +140,29 @@ class Transport:
             raise ConfigError(f"the proxy named in the environment cannot be used: {error}") from error
 
 
-@cache
+def load_http() -> None:
+    """Load what a request needs and read the trusted certificates, for the processes forked from this one."""
+    httpx2.AsyncClient(verify=_trusting_nobody())  # the library loads most of itself for its first client
+    with suppress(OSError):  # whoever needs them will say what is wrong
+        trusting_context()
+
+
 def trusting_context() -> ssl.SSLContext:
-    """Return the one context with the system's certificates; reading them takes a while."""
+    """Return the one context that trusts what the environment says, or else what the system does.
+
+    Reading the certificates takes a while, once.
+    """
+    return _context(os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", ""))
+
+
+@cache
+def _trusting_nobody() -> ssl.SSLContext:
+    """Return the context of a client that has no use for one: it reads no certificates."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@cache
+def _context(_file: str, _directory: str) -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 

@@ -8,6 +8,7 @@ is thereby what is done; a target that changed in between is an error, not a sur
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import msgspec
@@ -117,8 +118,12 @@ class Tool(ABC, Generic[A]):
         return await self.prepare(decoded)
 
 
+@cache
 def argument_schema(arguments_type: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the JSON schema of ``arguments_type`` as one object, references resolved."""
+    """Return the JSON schema of ``arguments_type`` as one object, references resolved.
+
+    Everyone is given the same object; it is only for reading.
+    """
     (schema,), definitions = msgspec.json.schema_components([arguments_type], ref_template="{name}")
     resolved: dict[str, Any] = _resolve(schema, definitions)
     resolved.pop("title", None)

@@ -45,6 +45,7 @@ LAYERS = {
     "odek.setup": 4,
     "odek.memory_wiring": 4,
     "odek.subagents": 4,
+    "odek.rehearsal": 4,
     "odek.worker": 4,
     "odek.cli": 5,
     "odek.__main__": 5,

@@ -31,13 +31,14 @@ READ_SECRET = (  # a child that knows nothing of this library can do it too
 
 @asynccontextmanager
 async def open_warm(
-    notices: list[str], *, preload: tuple[str, ...] = ("json",), entry: str = ENTRY
+    notices: list[str], *, preload: tuple[str, ...] = ("json",), entry: str = ENTRY, rehearsal: str = ""
 ) -> AsyncGenerator[WarmSpawner]:
     """Yield a warm spawner that falls back to fresh children of the same program."""
     before = open_descriptors()
     async with open_warm_spawner(
         preload=preload,
         entry=entry,
+        rehearsal=rehearsal,
         fallback=FreshSpawner([sys.executable, "-I", "-S", child_program.__file__]),
         on_notice=notices.append,
     ) as warm:
@@ -160,20 +161,27 @@ async def test_the_template_is_started_by_the_first_who_asks(tmp_path: Path) -> 
     assert content(Path(f"/proc/{pids[1]}/stat")) == b""
 
 
+async def test_what_was_rehearsed_is_done_in_every_child(tmp_path: Path) -> None:
+    """The rehearsal runs once, in the template, and children begin with what it left behind."""
+    async with open_warm([], rehearsal="gc:disable") as warm:
+        assert await answer(warm, "import gc; finish(gc.isenabled())", Launch(tmp_path, {})) is False
+
+
 @pytest.mark.parametrize(
-    ("preload", "entry", "words"),
+    ("preload", "entry", "rehearsal", "words"),
     [
-        (("no_such_module",), ENTRY, "No module named 'no_such_module'"),
-        (("json",), "tests.support.child_program:nobody", "has no attribute 'nobody'"),
-        (("tests.support.thread_starter",), ENTRY, "started 1 threads"),
+        (("no_such_module",), ENTRY, "", "No module named 'no_such_module'"),
+        (("json",), "tests.support.child_program:nobody", "", "has no attribute 'nobody'"),
+        (("json",), ENTRY, "os:getcwdx", "has no attribute 'getcwdx'"),
+        (("tests.support.thread_starter",), ENTRY, "", "started 1 threads"),
     ],
 )
 async def test_a_template_that_cannot_serve_is_replaced_by_fresh_children(
-    preload: tuple[str, ...], entry: str, words: str, tmp_path: Path
+    preload: tuple[str, ...], entry: str, rehearsal: str, words: str, tmp_path: Path
 ) -> None:
     """The work is done all the same, and one notice says why it takes longer."""
     notices: list[str] = []
-    async with open_warm(notices, preload=preload, entry=entry) as warm:
+    async with open_warm(notices, preload=preload, entry=entry, rehearsal=rehearsal) as warm:
         for _ in range(2):
             assert await answer(warm, "finish('fresh')", Launch(tmp_path, {})) == "fresh"
         assert warm.template_pid is None
