@@ -118,7 +118,9 @@ def _read(path: "Path | str", size_bytes: int, *, follow_links: bool) -> bytes:
         raise StoreError(f"cannot read {path}: {describe(error)}") from error
 
 
-def replace_file(path: "Path", data: bytes, *, mode: int = PRIVATE_FILE, durable: bool = True) -> None:
+def replace_file(
+    path: "Path", data: bytes | memoryview, *, mode: int = PRIVATE_FILE, durable: bool = True
+) -> None:
     """Put ``data`` in the place of ``path``, all or nothing.
 
     The file gets exactly ``mode``, whatever the umask. A link in its place is replaced,
@@ -209,7 +211,7 @@ def open_directory(path: "Path") -> Iterator[int]:
         os.close(descriptor)
 
 
-def _write_new(name: str, data: bytes, mode: int, directory: int, *, durable: bool) -> None:
+def _write_new(name: str, data: bytes | memoryview, mode: int, directory: int, *, durable: bool) -> None:
     """Create ``name`` with ``data``. A failed fsync is never tried again: the pages may be marked clean."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(name, flags, PRIVATE_FILE, dir_fd=directory)
