@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, assert_never
+from typing import assert_never
 
 import msgspec
 
+from odek.memory.reply_json import json_object
 from odek.messages import (
     CONTEXT_NAME,
     AssistantMessage,
@@ -25,6 +26,7 @@ __all__ = [
     "parse_combined",
     "parse_facts",
     "parse_summary",
+    "without_outside",
 ]
 
 MESSAGE_LIMIT_BYTES = 4 * 1024
@@ -76,9 +78,9 @@ def build_transcript(messages: Sequence[Message]) -> str:
         part = ""
         match message:
             case UserMessage(content):
-                part = _labelled("The person said", _without_outside(content))
+                part = _labelled("The person said", without_outside(content))
             case AssistantMessage(content):
-                own = _without_recalled(_without_outside(content), recalled)
+                own = _without_recalled(without_outside(content), recalled)
                 own = own if _bare(own) else ""  # marks of emphasis may be left of a quotation
                 answered |= bool(own)
                 part = _labelled("The agent said", own)
@@ -108,7 +110,7 @@ def _clip(text: str, limit_bytes: int) -> str:
     return clip_middle(text, limit_bytes - _NOTE_BYTES)
 
 
-def _without_outside(text: str) -> str:
+def without_outside(text: str) -> str:
     """Put a note in the place of fenced content and of attached files: neither is what was said."""
     unfenced = _FENCED.sub(lambda match: f"[outside content, {len(match[0].encode()):,} bytes]", text)
     return _ATTACHED.sub(
@@ -204,7 +206,7 @@ def parse_summary(reply: str) -> str:
 
 def parse_combined(reply: str) -> Extracted | None:
     """Return what the reply to the combined question says, None when it cannot be understood."""
-    value = _json_object(reply)
+    value = json_object(reply)
     if value is None or not isinstance(summary := value.get("summary"), str | None):
         return None
     if "summary" not in value and "facts" not in value:
@@ -216,7 +218,7 @@ def parse_combined(reply: str) -> Extracted | None:
 
 def parse_facts(reply: str) -> Extracted:
     """Return the facts in a reply to the question for facts; none when it cannot be understood."""
-    value = _json_object(reply) or {}
+    value = json_object(reply) or {}
     nested = value.get("facts")
     found = nested if isinstance(nested, dict) else value
     return Extracted("", _facts(found.get("user")), _facts(found.get("env")))
@@ -234,47 +236,3 @@ def _facts(value: object) -> tuple[str, ...]:
 
 def _is_none(text: str) -> bool:
     return not text.strip("\"'`*. ") or text.strip("\"'`*. ").casefold() in {"none", "n/a", "null"}
-
-
-def _json_object(reply: str) -> dict[str, Any] | None:
-    """Return the JSON object in a reply, with talk or a code fence around it, or broken off at its end."""
-    start = reply.find("{")
-    if start < 0:
-        return None
-    import json
-
-    decoder = json.JSONDecoder(strict=False)
-    try:
-        value, _ = decoder.raw_decode(reply, start)
-    except (ValueError, RecursionError):
-        try:
-            value, _ = decoder.raw_decode(_closed(reply[start:]))
-        except (ValueError, RecursionError):
-            return None
-    return value if isinstance(value, dict) else None
-
-
-def _closed(text: str) -> str:
-    """Close what is open at the end of JSON text that was cut off; what is half a value goes."""
-    stack: list[str] = []
-    in_string = escaped = False
-    last_whole, open_then = 0, ""
-    for at, char in enumerate(text):
-        if in_string:
-            if escaped:
-                escaped = False
-            elif char == "\\":
-                escaped = True
-            elif char == '"':
-                in_string = False
-        elif char == '"':
-            in_string = True
-        elif char in "{[":
-            stack.append("}" if char == "{" else "]")
-            last_whole, open_then = at + 1, "".join(reversed(stack))
-        elif char in "}]" and stack:
-            stack.pop()
-            last_whole, open_then = at + 1, "".join(reversed(stack))
-        elif char == ",":
-            last_whole, open_then = at, "".join(reversed(stack))
-    return text[:last_whole] + open_then

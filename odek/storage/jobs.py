@@ -110,15 +110,16 @@ class JobQueue:
             _write(path, wanted)
         return wanted
 
-    def claim(self, kind: str, *, skip: Collection[str] = ()) -> Claim | None:
+    def claim(self, kind: str, *, skip: Collection[str] = (), key: str | None = None) -> Claim | None:
         """Return the oldest job of ``kind`` that is owed and nobody works on, or None.
 
         Args:
             kind: The kind of job.
             skip: Keys of jobs to leave alone.
+            key: The only one to take.
         """
         for job in self._owed(kind):
-            if job.key in skip:
+            if job.key in skip or key not in {None, job.key}:
                 continue
             path = self._path(kind, job.key)
             try:
