@@ -58,8 +58,11 @@ def weigh(query: str) -> Weighted:
 
 
 def rarity(size: int, frequency: int) -> float:
-    """Return what a term counts that ``frequency`` of ``size`` texts have."""
-    return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
+    """Return what a term counts that ``frequency`` of ``size`` texts have.
+
+    What was taken out of an index stays in its frequencies for a while, but not in its size.
+    """
+    return math.log(1 + (max(size, frequency) - frequency + 0.5) / (frequency + 0.5))
 
 
 def relevance(score: float, wanted: Sequence[tuple[float, int]], size: int) -> float:

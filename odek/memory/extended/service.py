@@ -1,7 +1,7 @@
 """Extended Memory as an agent uses it: async, bounded, and never a turn's misfortune."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from odek.errors import EmbeddingError, StoreError
 from odek.events import Event, MemoryEvent, Notice
 from odek.memory.extended.atom import Atom
 from odek.memory.extended.atom_store import EXTENDED, QUARANTINE, AtomStore
+from odek.memory.extended.consolidate import Merged, consolidate
 from odek.memory.extended.find import AtomFinder, Passed
 from odek.memory.extended.scoring import Scored, cut
 from odek.memory.extended.upkeep import (
@@ -27,6 +28,7 @@ from odek.memory.extended.upkeep import (
     pin,
     promote,
     prune,
+    remove_unchanged,
     stats,
 )
 from odek.memory.extended.write import AtomIndex, Draft, Origin, Written, judge, neighbours, store_atoms
@@ -78,11 +80,12 @@ class ExtendedMemory:
         self._limiter = trio.CapacityLimiter(2)
         self._unchecked_bytes = CAP_CHECK_BYTES  # the first atoms of a process look
 
-    async def recall(self, query: str, *, extra: Sequence[Scored] = ()) -> RecalledAtoms:
-        """Return the atoms that ``query`` is about; never fails.
+    def now(self) -> datetime:
+        """Return the time."""
+        return self._parts.now()
 
-        ``extra`` holds atoms that were found in other ways, such as for predicted questions.
-        """
+    async def recall(self, query: str) -> RecalledAtoms:
+        """Return the atoms that ``query`` is about; never fails."""
         if not self.settings.semantic_search_top_k:
             return RecalledAtoms()
         try:
@@ -91,8 +94,12 @@ class ExtendedMemory:
             self.counters["recall_failed"] += 1
             self._say(f"atoms could not be recalled: {error}")
             return RecalledAtoms()
+        return self.cut(found, passed)
+
+    def cut(self, found: Sequence[Scored], passed: Sequence[Passed]) -> RecalledAtoms:
+        """Return the best of ``found``, as many as a turn may have."""
         taken, left = cut(
-            [*found, *extra],
+            found,
             count=self.settings.semantic_search_top_k,
             budget_chars=self.settings.memory_budget_chars,
         )
@@ -109,8 +116,12 @@ class ExtendedMemory:
         )
         return sorted(found, key=lambda each: (-each.score, each.atom.id))
 
-    async def add(self, drafts: Sequence[Draft], *, session: str = "", turn: int = 0) -> list[Written]:
+    async def add(
+        self, drafts: Sequence[Draft], *, session: str = "", turn: int = 0, compare: bool = True
+    ) -> list[Written]:
         """Store statements: scanned, compared with what is there, searchable on return.
+
+        Without ``compare`` only an equal text is taken for the same.
 
         Raises:
             StoreError: not all of them are stored.
@@ -131,7 +142,8 @@ class ExtendedMemory:
         ]
         if not atoms:
             return []
-        same_as, alike = await self._compare([atom for atom in atoms if not atom.reason])
+        new = [atom for atom in atoms if not atom.reason]
+        same_as, alike = await self._compare(new) if compare and new else ({}, {})
         if self.settings.associations_enabled:
             atoms = self._linked(atoms, alike)
         written = await self._in_thread(partial(store_atoms, self.store, self._parts.index, atoms, same_as))
@@ -161,6 +173,30 @@ class ExtendedMemory:
             self._jobs.start_soon(self._compact)
         self._parts.emit(MemoryEvent("atom_forgotten", target=gone.atom.type, content=gone.atom.text))
         return gone
+
+    async def consolidate(self, ask: Callable[[str, str], Awaitable[str]]) -> list[Merged]:
+        """Let a model merge the atoms that say nearly the same; those that it cannot merge stay.
+
+        Raises:
+            EmbeddingError: the atoms cannot be compared.
+            StoreError: they cannot be read or written.
+        """
+
+        async def add(draft: Draft) -> Written | None:
+            written = await self.add([draft], compare=False)
+            return written[0] if written else None
+
+        async def remove(atoms: Sequence[Atom]) -> None:
+            await self._in_thread(partial(remove_unchanged, self.store, self._parts.index, atoms))
+
+        return await consolidate(
+            await self.live(),
+            threshold=self.settings.consolidate_similarity_threshold,
+            embedder=self._parts.embedder,
+            ask=ask,
+            add=add,
+            remove=remove,
+        )
 
     async def pin(self, atom_id: str, *, pinned: bool = True) -> Atom:
         """Keep an atom from being evicted, or no longer.

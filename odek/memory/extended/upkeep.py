@@ -27,6 +27,7 @@ __all__ = [
     "pin",
     "promote",
     "prune",
+    "remove_unchanged",
     "stats",
     "traces",
 ]
@@ -119,6 +120,18 @@ def forget(store: AtomStore, index: AtomIndex, atom_id: str, *, purge: bool) -> 
         return Forgotten(atom, ())
     index.compact()
     return Forgotten(atom, tuple(traces(store.directory.parent, atom_id)))
+
+
+def remove_unchanged(store: AtomStore, index: AtomIndex, atoms: Sequence[Atom]) -> None:
+    """Remove live atoms that are still as they were, and were not pinned meanwhile.
+
+    Raises:
+        StoreError: not all of them could be removed.
+    """
+    with store.change():
+        going = [atom.id for atom in atoms if not atom.pin and store.read(atom.id) == atom]
+        store.remove(going)
+        index.remove([_DOCUMENT_PREFIX + atom_id for atom_id in going])
 
 
 def traces(memory: Path, atom_id: str) -> Iterator[str]:
