@@ -46,9 +46,9 @@ class ExtendedSettings(Section, frozen=True, kw_only=True):
         int, setting("Candidates looked at for each of these.", ge=1, le=20)
     ] = 4
     semantic_search_min_score: Annotated[
-        float | None,
-        setting("Least likeness, 0 to 1; null: the default of the space (0.55 for embeddings)."),
-    ] = None
+        float,
+        setting("Least likeness; 0: the default of the space (0.55 for embeddings).", ge=0.0, le=1.0),
+    ] = 0.0
     semantic_search_rerank: Annotated[bool, setting("Let a configured memory model order candidates.")] = True
     predictive_intents: Annotated[
         int, setting("Follow-ups that a configured memory model predicts.", ge=0, le=10)

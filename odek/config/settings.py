@@ -258,7 +258,6 @@ UNUSED = frozenset(
         "trusted_proxies",
         "vision",
         "web_search",
-        "memory.extended",
         "subagent.announce_budget",
         "subagent.budget_inherit",
         "subagent.default_profile",

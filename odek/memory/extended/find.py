@@ -95,7 +95,7 @@ class AtomFinder:
     def min_score(self) -> float:
         """The least likeness that counts."""
         chosen = self._settings.semantic_search_min_score
-        return LEXICAL_MIN_SCORE if chosen is None else chosen
+        return chosen or LEXICAL_MIN_SCORE
 
     def _current(self, atom_id: str, indexed_text: str) -> Atom | None:
         """Return an atom as its file has it; None if it is gone or was changed to what may not be shown."""
