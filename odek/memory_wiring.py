@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
+from odek.embedding.choice import check_embedder, choose_embedder
 from odek.embedding.embedder import Embedder
 from odek.events import Notice
 from odek.llm.choice import choose
@@ -22,10 +23,15 @@ __all__ = ["close_session", "embedder_of", "note_turn", "open_memory_of", "open_
 
 
 async def open_memory_of(stack: AsyncExitStack, setup: Setup, model: Model) -> Memory | None:
-    """Open the memory and tell what was left out of the prompt; None when it is switched off."""
+    """Open the memory and tell what was left out of the prompt; None when it is switched off.
+
+    Raises:
+        ConfigError: texts are to be compared by what is not installed.
+    """
     settings = setup.resolved.config.memory
     if not settings.enabled:
         return None
+    check_embedder(setup.resolved.config, setup.resolved.origins)
     limits = FactLimits(user=settings.facts_limit_user, env=settings.facts_limit_env)
     is_offline = choose(setup.resolved.config, "").endpoint is None
     parts = MemoryParts(
@@ -65,8 +71,6 @@ async def open_session_end_of(
 
 def embedder_of(setup: Setup) -> Embedder:
     """Return what makes vectors, as the configuration says."""
-    from odek.embedding.choice import choose_embedder
-
     embedder, notice = choose_embedder(setup.resolved.config, setup.resolved.origins, setup.home)
     if notice:
         setup.emit(Notice(notice, "warning"))

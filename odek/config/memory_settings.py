@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+from odek.config.extended_settings import ExtendedSettings
 from odek.config.section import Facets, Section, setting
 
 __all__ = ["EmbeddingSettings", "MemorySettings"]
@@ -11,8 +12,11 @@ class EmbeddingSettings(Section, frozen=True, kw_only=True):
     """Where texts become vectors that say how alike they are."""
 
     provider: Annotated[
-        Literal["rp", "http"],
-        setting("rp: computed here from the words; http: an OpenAI-compatible /embeddings endpoint."),
+        Literal["rp", "http", "static"],
+        setting(
+            "rp: computed here from the words; http: an OpenAI-compatible /embeddings endpoint; "
+            "static: word vectors that pip install 'odek[semantic]' brings."
+        ),
     ] = "rp"
     base_url: Annotated[
         str,
@@ -83,3 +87,4 @@ class MemorySettings(Section, frozen=True, kw_only=True):
         bool, setting("Recall episodes of untrusted sessions without review. Keep it off.")
     ] = False
     embedding: EmbeddingSettings = EmbeddingSettings()
+    extended: ExtendedSettings = ExtendedSettings()
