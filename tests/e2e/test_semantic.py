@@ -24,5 +24,6 @@ def test_a_run_without_the_package_ends_at_once_and_says_what_to_do(tmp_path: Pa
     assert done.returncode == 3
     assert done.stdout == ""
     assert done.stderr.splitlines()[-1] == (
-        "odek: embedding.provider is static, but its word vectors are not installed: pip install 'odek[semantic]'"
+        "odek: embedding.provider is static, but its word vectors are not installed: "
+        "pip install 'odek[semantic]'"
     )
