@@ -11,26 +11,24 @@ import trio
 
 from odek.config.memory_settings import MemorySettings
 from odek.embedding.embedder import Embedder
-from odek.errors import EmbeddingError, StoreError
+from odek.errors import StoreError
 from odek.events import Event, MemoryEvent, Notice
 from odek.memory.ask import Ask
 from odek.memory.context_text import fill_warning
 from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.facts import TARGETS, Change, Fact, FactLimits, Facts, FactStore, Target
 from odek.memory.outside import Outside
-from odek.memory.places import is_episode_id
+from odek.memory.recollection import Recalled, Recollection
 from odek.memory.watch import Scan, watch
 
 if TYPE_CHECKING:
     from odek.memory.consolidate import Consolidated
-    from odek.memory.episode_index import EpisodeIndex, Library
     from odek.memory.episodes import Episode, EpisodeText
     from odek.memory.journal import Origin
     from odek.memory.ranker import Found
-    from odek.memory.recall import Considered, Document
     from odek.memory.remember import Remembered
 
-__all__ = ["Memory", "MemoryParts", "Recalled", "open_memory"]
+__all__ = ["Memory", "MemoryParts", "open_memory"]
 
 CONSOLIDATION_GRACE_SECONDS = 2.0
 """Leaving waits so long for a consolidation under way; the next addition begins another one."""
@@ -64,14 +62,6 @@ class MemoryParts(msgspec.Struct, frozen=True, kw_only=True):
     ask: Ask | None = None
     emit: Callable[[Event], None] = _ignore
     watched: bool = False
-
-
-class Recalled(msgspec.Struct, frozen=True):
-    """What a turn is given, what was considered, and why there was no comparison, if so."""
-
-    documents: "tuple[Document, ...]" = ()
-    considered: "tuple[Considered, ...]" = ()
-    note: str = ""
 
 
 @asynccontextmanager
@@ -111,8 +101,10 @@ class Memory:
         # Changes queue for one lock anyway; a few threads keep reads from waiting behind them.
         self._limiter = trio.CapacityLimiter(4)
         self._outside = Outside(directory)
-        self._index: EpisodeIndex | None = None
         self._made: Embedder | None = None
+        self._recollection = Recollection(
+            directory, parts.settings, self.embedder, parts.ask, nursery, self._limiter
+        )
         self._tried: dict[Target, int] = {}
         self._is_watched = False
         self._block = ""
@@ -164,23 +156,9 @@ class Memory:
         """
         try:
             seen = await self.look()
-            library = await self._library(seen)
         except StoreError as error:
             return Recalled(note=str(error))
-        if library is None:
-            return Recalled()
-        if not library.documents or self._index is None:
-            return Recalled(considered=library.left_out)
-        from odek.memory.recall import OVER_FETCH, choose
-
-        try:
-            hits = await self._index.nearest(query, library.documents, OVER_FETCH)
-        except EmbeddingError as error:
-            return Recalled(considered=library.left_out, note=f"episodes could not be compared: {error}")
-        by_words = self._index.embedder.fingerprint.startswith("rp/")
-        known = frozenset(hit.document.session_id for hit in hits if shown(hit.document.session_id))
-        documents, considered = choose(query, hits, by_words=by_words, shown=known)
-        return Recalled(tuple(documents), (*considered, *library.left_out))
+        return await self._recollection.recall(query, seen, shown=shown)
 
     async def look(self) -> Scan:
         """Look at the directory; tell of what was changed from outside. Costs a scan.
@@ -199,23 +177,13 @@ class Memory:
         return await self._in_thread(lambda: tuple(self._store.read(target) for target in TARGETS))
 
     async def search(self, query: str) -> "Found":
-        """Return the facts and the recallable episodes that are about ``query``, best first."""
-        from odek.memory.ranker import Candidate, search
+        """Return the facts and the recallable episodes that are about ``query``, best first.
 
+        Raises:
+            StoreError: a file of facts, or the list of the episodes, cannot be read.
+        """
         files = await self.read()
-        candidates = [
-            Candidate("fact", f"{fact.target}.md", fact.text)
-            for facts in files
-            for fact in reversed(facts.entries)
-            if not fact.rejection
-        ]
-        library = await self._library(await self.look())
-        candidates += [
-            Candidate("episode", document.session_id, document.text, document.created_at)
-            for document in (library.documents if library is not None else ())
-        ]
-        ask = self._parts.ask if self.settings.llm_search else None
-        return await search(query, candidates, embedder=self.embedder(), ask=ask)
+        return await self._recollection.search(query, files, await self.look())
 
     async def episodes(self) -> "tuple[tuple[Episode, ...], int]":
         """Return the episodes that may be recalled, newest first, and how many wait for a person."""
@@ -322,25 +290,6 @@ class Memory:
             return
         if done.applied:
             del self._tried[target]
-
-    async def _library(self, seen: Scan) -> "Library | None":
-        """Return the episodes, None when there never was one: then nothing is loaded for them."""
-        if self._index is None:
-            if not any(
-                is_episode_id(name.removesuffix(".md")) for name in seen.stamps if name != "journal.jsonl"
-            ):
-                return None
-            from odek.memory.episode_index import EpisodeIndex
-            from odek.memory.episodes import EpisodeStore
-
-            self._index = EpisodeIndex(
-                self.directory,
-                EpisodeStore(self.directory),
-                self.embedder(),
-                self._nursery,
-                self._limiter,
-            )
-        return await self._index.library(seen)
 
     def embedder(self) -> Embedder:
         """Return what makes vectors; the same one each time, for it knows which backend is down."""

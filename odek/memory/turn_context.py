@@ -9,14 +9,16 @@ import trio
 
 from odek.errors import StoreError
 from odek.memory.context_text import context_text, shown_episodes
-from odek.memory.service import Memory, Recalled
+from odek.memory.recollection import Recalled
+from odek.memory.service import Memory
 from odek.messages import CONTEXT_NAME, Message, SystemMessage
 from odek.text import clip_bytes
 
 if TYPE_CHECKING:
     from odek.memory.journal import Origin
+    from odek.memory.recall import Considered
 
-__all__ = ["Conversation", "TurnContext", "origin_of"]
+__all__ = ["AtomContext", "Conversation", "TurnContext", "origin_of"]
 
 QUERY_BYTES = 2048
 """Of a message: what it begins with says what it is about."""
@@ -58,6 +60,20 @@ class Conversation(Protocol):
         ...
 
 
+class AtomContext(Protocol):
+    """What Extended Memory adds to the turns of a session."""
+
+    async def context(
+        self, message: str, earlier: Sequence[str]
+    ) -> "tuple[tuple[str, ...], tuple[Considered, ...]]":
+        """Return texts for the model beside those of ``earlier``, and what became of each atom."""
+        ...
+
+    def asked(self) -> None:
+        """Take note that the person's message is saved; returns at once."""
+        ...
+
+
 class TurnContext:
     """Implements the loop's seam for one session.
 
@@ -67,6 +83,7 @@ class TurnContext:
         open_titles: Returns the titles of the plan's steps that are still to be done.
         keep_record: Whether it is written down why a turn got what it got.
         mask: Hides secrets.
+        atoms: What Extended Memory adds; None where it is switched off.
     """
 
     def __init__(
@@ -77,15 +94,17 @@ class TurnContext:
         *,
         keep_record: bool,
         mask: Callable[[str], str],
+        atoms: AtomContext | None = None,
     ) -> None:
         self._memory = memory
+        self._atoms = atoms
         self._session = session
         self._open_titles = open_titles
         self._keep_record = keep_record
         self._mask = mask
 
-    async def context(self, query: str) -> str:
-        """Return text for the model beside the person's message, or ""; never fails."""
+    async def context(self, query: str) -> tuple[str, ...]:
+        """Return texts for the model beside the person's message, a message each; never fails."""
         earlier = [
             message.content
             for message in self._session.messages
@@ -95,11 +114,18 @@ class TurnContext:
         recalled = await self._memory.recall(wanted, shown=lambda name: bool(shown_episodes(earlier, [name])))
         if any(document.untrusted for document in recalled.documents):
             self._session.add_taint(("outside_content",), ingested=True)
+        atoms, atoms_considered = await self._atoms.context(query, earlier) if self._atoms else ((), ())
         if self._keep_record:
-            await self._record(wanted, recalled)
+            await self._record(wanted, recalled, atoms_considered)
         said = {line for text in earlier for line in text.splitlines()}
         buffer = [line for line in self._buffer() if line not in said]
-        return context_text(buffer, recalled.documents, await self._memory.fills())
+        text = context_text(buffer, recalled.documents, await self._memory.fills())
+        return tuple(filter(None, [text, *atoms]))
+
+    def asked(self) -> None:
+        """Begin what runs beside the answer."""
+        if self._atoms is not None:
+            self._atoms.asked()
 
     def _buffer(self) -> Sequence[str]:
         if not self._memory.settings.buffer_enabled or not self._session.buffer:
@@ -108,10 +134,10 @@ class TurnContext:
 
         return usable_lines(self._session.buffer)
 
-    async def _record(self, query: str, recalled: Recalled) -> None:
+    async def _record(self, query: str, recalled: Recalled, atoms: "Sequence[Considered]") -> None:
         """Write down what was considered; a record that cannot be written is none."""
         facts = [fact for file in self._memory.frozen for fact in file.entries]
-        if not (facts or recalled.considered or recalled.note):
+        if not (facts or recalled.considered or recalled.note or atoms):
             return
         from odek.memory.recall import Considered
         from odek.memory.why import WhyLog, WhyRecord
@@ -122,6 +148,7 @@ class TurnContext:
             query=self._mask(query),
             considered=(
                 *recalled.considered,
+                *atoms,
                 *(
                     Considered(
                         "fact",
