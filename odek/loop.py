@@ -38,7 +38,16 @@ from odek.events import (
     Usage,
 )
 from odek.ledger import Ledger
-from odek.llm.model import Model, ModelEvent, ModelRequest, ModelResponse, ReasoningText, Retrying, TextPiece
+from odek.llm.model import (
+    Model,
+    ModelEvent,
+    ModelRequest,
+    ModelResponse,
+    ReasoningText,
+    Retrying,
+    TextPiece,
+    ToolCallBegun,
+)
 from odek.memory.buffer import TurnNote
 from odek.messages import (
     CONTEXT_NAME,
@@ -92,8 +101,12 @@ class Transcript(Protocol):
 class TurnMemory(Protocol):
     """What the memory adds behind the history of a turn."""
 
-    async def context(self, query: str) -> str:
-        """Return text for the model beside the person's message, or ""; never fails."""
+    async def context(self, query: str) -> Sequence[str]:
+        """Return texts for the model beside the person's message, a message each; never fails."""
+        ...
+
+    def asked(self) -> None:
+        """Take note that the person's message is saved; returns at once."""
         ...
 
 
@@ -197,12 +210,14 @@ class _Turn:
 
     async def _ask(self, text: str) -> None:
         """Record the person's message, what the memory adds to it, and save."""
-        messages: list[Message] = []
-        if self._agent.memory is not None and (context := await self._agent.memory.context(text)):
-            messages.append(SystemMessage(context, CONTEXT_NAME))
+        memory = self._agent.memory
+        contexts = await memory.context(text) if memory is not None else ()
+        messages: list[Message] = [SystemMessage(context, CONTEXT_NAME) for context in contexts]
         messages.append(UserMessage(text))
         self._transcript.append(*messages)
         await self._save()
+        if memory is not None:
+            memory.asked()
 
     async def _work(self) -> str:
         """Ask, act, observe; return the answer."""
@@ -283,6 +298,9 @@ class _Turn:
                 self._emit(AnswerDelta(text))
             case ReasoningText(text):
                 self._emit(ReasoningDelta(text))
+            case ToolCallBegun(name):
+                if name in self._agent.tools:
+                    self._agent.tools[name].expect()
             case Retrying(attempt, wait_seconds, reason):
                 self._emit(ModelRetrying(attempt, wait_seconds, reason))
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from odek.events import Usage
 from odek.llm.lenient import LeadingSurrogate, decode_json, encode_json
-from odek.llm.model import FinishReason, ModelEvent, ModelResponse, ReasoningText, TextPiece
+from odek.llm.model import FinishReason, ModelEvent, ModelResponse, ReasoningText, TextPiece, ToolCallBegun
 from odek.llm.sse import ServerSentEvent, SseDecoder
 from odek.llm.toolcalls import ToolCallAssembler
 from odek.llm.usage import merged, read_usage
@@ -197,6 +197,7 @@ class AnswerDecoder:
         self._calls.feed(delta.get("tool_calls"), whole=whole)
         if isinstance(legacy := delta.get("function_call"), dict):
             self._calls.feed([legacy])
+        reported += map(ToolCallBegun, self._calls.newly_named())
 
 
 def _text_and_thinking(content: Any) -> tuple[str, str]:

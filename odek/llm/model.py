@@ -18,6 +18,7 @@ __all__ = [
     "ReasoningText",
     "Retrying",
     "TextPiece",
+    "ToolCallBegun",
     "ToolSpec",
 ]
 
@@ -58,6 +59,12 @@ class ReasoningText(msgspec.Struct, frozen=True):
     text: str
 
 
+class ToolCallBegun(msgspec.Struct, frozen=True):
+    """The model has begun to write a call of a tool on offer. A hint: the call may never be whole."""
+
+    name: str
+
+
 class Retrying(msgspec.Struct, frozen=True):
     """The request failed before anything was shown, and goes out again after a wait."""
 
@@ -66,7 +73,7 @@ class Retrying(msgspec.Struct, frozen=True):
     reason: str
 
 
-ModelEvent = TextPiece | ReasoningText | Retrying
+ModelEvent = TextPiece | ReasoningText | ToolCallBegun | Retrying
 OnModelEvent = Callable[[ModelEvent], None]
 """Called synchronously from within the stream: it must not block."""
 

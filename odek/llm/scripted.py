@@ -11,7 +11,7 @@ import trio
 
 from odek.errors import ModelRejectedError
 from odek.events import Usage
-from odek.llm.model import ModelRequest, ModelResponse, OnModelEvent, ReasoningText, TextPiece
+from odek.llm.model import ModelRequest, ModelResponse, OnModelEvent, ReasoningText, TextPiece, ToolCallBegun
 from odek.messages import AssistantMessage, FunctionCall, ToolCall
 
 __all__ = ["ScriptItem", "ScriptedModel", "calls", "says"]
@@ -63,6 +63,10 @@ class ScriptedModel:
             on_event(ReasoningText(word))
         for word in _words(response.message.content):
             on_event(TextPiece(word))
+        offered = {tool.name for tool in request.tools}
+        for call in response.message.tool_calls:
+            if call.name in offered:
+                on_event(ToolCallBegun(call.name))
         return response
 
 

@@ -28,6 +28,7 @@ class _OpenCall:
         self.id = call_id
         self.index = index
         self.name = ""
+        self.is_announced = False
         self.pieces: list[str] = []
 
     @property
@@ -65,6 +66,13 @@ class ToolCallAssembler:
         for position, delta in enumerate(deltas if isinstance(deltas, list) else ()):
             if isinstance(delta, dict):
                 self._feed_one(delta, apart=whole or position > 0)
+
+    def newly_named(self) -> list[str]:
+        """Return the tools on offer whose calls have begun since this was asked last."""
+        calls = [call for call in self._calls if not call.is_announced and call.name in self._tool_names]
+        for call in calls:
+            call.is_announced = True
+        return [call.name for call in calls]
 
     def _feed_one(self, delta: dict[str, Any], *, apart: bool) -> None:
         """Take one delta; ``apart`` says that a name in it can only begin a call."""

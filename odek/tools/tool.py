@@ -94,6 +94,9 @@ class Tool(ABC, Generic[A]):
             ToolError: the arguments make no sense; the text goes to the model.
         """
 
+    def expect(self) -> None:
+        """Get ready for a call that the model has begun to write, without waiting; it may never come."""
+
     def spec(self) -> ToolSpec:
         """Return the tool as the model sees it."""
         return ToolSpec(self.name, self.description, argument_schema(self.arguments_type))

@@ -7,7 +7,16 @@ import pytest
 import trio
 
 from odek.errors import ModelRejectedError, ModelUnavailableError
-from odek.llm.model import Model, ModelEvent, ModelResponse, ReasoningText, TextPiece
+from odek.llm.model import (
+    Model,
+    ModelEvent,
+    ModelRequest,
+    ModelResponse,
+    ReasoningText,
+    TextPiece,
+    ToolCallBegun,
+    ToolSpec,
+)
 from odek.llm.scripted import ScriptedModel, ScriptItem, calls, says
 from tests.support.endpoints import QUESTION, open_scripted_endpoint
 from tests.support.model_server import Answer, cut, error_answer, stall, text_answer, tool_call_answer
@@ -70,6 +79,15 @@ async def test_the_events_add_up_to_the_answer(open_model: OpenModel) -> None:
     assert "".join(piece.text for piece in texts) == "Hello there"
     assert len(texts) > 1
     assert "".join(event.text for event in events if isinstance(event, ReasoningText)) == "hm hm"
+
+
+async def test_a_call_of_a_tool_on_offer_is_announced(open_model: OpenModel) -> None:
+    """Once, before the answer is returned; what is not on offer is not."""
+    events: list[ModelEvent] = []
+    request = ModelRequest(QUESTION.messages, (ToolSpec("shell", "", {"type": "object"}),))
+    async with open_model([CALLS]) as model:
+        await model.complete(request, events.append)
+    assert events == [ToolCallBegun("shell")]
 
 
 async def test_tool_calls_come_whole_and_apart(open_model: OpenModel) -> None:

@@ -21,7 +21,7 @@ from odek.llm.model import ModelRequest, ModelResponse
 from odek.llm.scripted import ScriptedModel, calls, says
 from odek.loop import run_turn
 from odek.messages import AssistantMessage, ToolMessage, UserMessage
-from odek.tools.tool import CallScope, ToolOutput
+from odek.tools.tool import CallScope, PreparedCall, ToolOutput
 from odek.trust.effects import Effects
 from tests.support.agents import FunctionTool, MemoryTranscript, Note, OpenGate, Recorder, make_agent
 
@@ -94,6 +94,25 @@ async def test_calls_that_write_run_one_after_another_in_call_order() -> None:
     await run_turn(make_agent(model, tool), "go")
 
     assert log == ["+a", "-a", "+b", "-b", "+c", "-c"]
+
+
+async def test_a_tool_learns_that_it_will_be_called_before_the_call_is_whole() -> None:
+    """It may get ready while the model still writes."""
+    log: list[str] = []
+
+    class Expecting(FunctionTool):
+        def expect(self) -> None:
+            log.append("expected")
+
+        async def prepare(self, arguments: Note) -> PreparedCall:
+            log.append("asked")
+            return await super().prepare(arguments)
+
+    model = ScriptedModel([calls(("echo", {"text": "a"}), text="I will call it"), says("done")])
+
+    await run_turn(make_agent(model, Expecting("echo", echo)), "go")
+
+    assert log == ["expected", "asked"]
 
 
 async def test_no_more_calls_run_at_once_than_allowed() -> None:

@@ -142,6 +142,18 @@ def test_a_name_in_pieces_is_put_together(pieces: tuple[str, ...]) -> None:
     assert call == ("a", "read_file", '{"path":"x"}')
 
 
+def test_a_call_is_announced_once_its_name_is_whole() -> None:
+    """The first to know of a call learns its name before any argument, and once."""
+    assembler = ToolCallAssembler(tool_names=["read_file", "tree"])
+    announced = []
+    for piece in (delta("read_", None, index=0), delta("file", None, index=0), delta(None, "{}", index=0)):
+        assembler.feed([piece])
+        announced.append(assembler.newly_named())
+    assembler.feed([delta("tree", "{}", index=1), delta("nobody", "{}", index=2)])
+
+    assert [*announced, assembler.newly_named()] == [[], ["read_file"], [], ["tree"]]
+
+
 def test_two_known_names_without_arguments_are_two_calls() -> None:
     """Without ids, indices and arguments, the names of the tools on offer tell calls apart."""
     assert [call[1:] for call in assembled(delta("tree", ""), delta("plan", ""))] == [
