@@ -14,6 +14,7 @@ from msgspec import Meta
 from odek.config.settings import ShellSettings
 from odek.errors import ToolError
 from odek.text import clip_line
+from odek.tools.git import with_git_settings
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects
 from subagent.background import Background
@@ -45,9 +46,6 @@ SUMMARY_WIDTH = 120
 
 NAMED_PROCESSES = 8
 """Background processes that a result names; more are counted."""
-
-GIT_SETTINGS = {"safe.bareRepository": "explicit", "core.fsmonitor": "false"}
-"""What git would run from a folder's own configuration, kept from running."""
 
 QUIET_VARIABLES = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat"}
 """There is no terminal, and nobody to turn a page."""
@@ -108,7 +106,7 @@ class Shell(Tool[ShellArguments]):
     ) -> None:
         self._workspace = workspace
         self._settings = settings
-        self._environment = {**environment, **QUIET_VARIABLES, **_git_settings(environment)}
+        self._environment = with_git_settings({**environment, **QUIET_VARIABLES})
         self._background = background
 
     async def prepare(self, arguments: ShellArguments) -> PreparedCall:
@@ -250,18 +248,3 @@ def describe_processes(processes: tuple[Descendant, ...]) -> str:
     named = ", ".join(f"pid {process.pid} ({process.name})" for process in processes[:NAMED_PROCESSES])
     more = len(processes) - NAMED_PROCESSES
     return f"{named} and {more} more" if more > 0 else named
-
-
-def _git_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return variables that keep git from running what a directory of the workspace names.
-
-    A folder that looks like a bare repository carries a configuration of its own, and git
-    would run its file system monitor on a mere ``git status``. Settings that are given by
-    the environment already stay.
-    """
-    given = environment.get("GIT_CONFIG_COUNT", "0")
-    first = int(given) if given.isdigit() else 0
-    settings = {"GIT_CONFIG_COUNT": str(first + len(GIT_SETTINGS))}
-    for number, (key, value) in enumerate(GIT_SETTINGS.items(), first):
-        settings |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    return settings
