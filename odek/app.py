@@ -126,7 +126,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
                 resolved=setup.resolved,
                 home=setup.home,
                 workspace=setup.workspace,
-                depth=setup.depth + 1,
+                order=setup.order,
                 task=setup.task,
                 session=session,
                 trusted=lambda: setup.approval.trusted,

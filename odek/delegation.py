@@ -19,6 +19,7 @@ __all__ = [
     "DelegatedTask",
     "TaskReport",
     "TaskResult",
+    "TrustLevel",
     "WorkOrder",
     "clamped",
     "config_for",
@@ -79,6 +80,13 @@ class DelegatedTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     output_schema: Annotated[
         dict[str, Any] | None, Meta(description="A JSON schema; its answer is then one JSON value that fits.")
     ] = None
+    worktree: Annotated[
+        bool,
+        Meta(
+            description="Work in a git worktree of its own at the last commit: uncommitted changes and files "
+            "that git ignores are not in it. Nothing changes in the workspace; the diff comes back."
+        ),
+    ] = False
 
 
 class WorkOrder(msgspec.Struct, frozen=True, kw_only=True):

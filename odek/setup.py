@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from odek.config.layers import Resolved
+from odek.delegation import WorkOrder
 from odek.events import Event, MemoryEvent
 from odek.memory.drain import Drain
 from odek.trust.approval import ApprovalState, Approver
@@ -21,7 +22,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     file. ``approver`` None means that nobody can be asked. ``drain`` bounds the wait for
     what is to be remembered on leaving. ``memory_event_handler`` gets what happens to the
     memory, beside ``emit``; it must not wait. ``watch_memory`` is for an agent that lives long.
-    ``depth`` counts the delegations above this agent; it offers none when that is the most allowed.
+    ``order`` is what a subagent was ordered to do; None is an agent that works for a person.
     """
 
     resolved: Resolved
@@ -34,6 +35,11 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     task: str = ""
     keep_session: bool = True
     drain: Drain | None = None
-    depth: int = 0
+    order: WorkOrder | None = None
     memory_event_handler: Callable[[MemoryEvent], None] | None = None
     watch_memory: bool = False
+
+    @property
+    def depth(self) -> int:
+        """How many delegations are above this agent; it offers none when that is the most allowed."""
+        return self.order.depth if self.order is not None else 0

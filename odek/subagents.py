@@ -10,10 +10,13 @@ import trio
 
 from odek.budget import Budget
 from odek.config.layers import Resolved
-from odek.delegation import Credentials
+from odek.delegation import Credentials, WorkOrder
 from odek.events import Event, Notice
+from odek.sessions.child_usage import ChildUsage
 from odek.sessions.session import Session
-from odek.tools.delegate import DelegateTool, Delegator, Standing, take_over_usage
+from odek.tools.delegate import DelegateTool
+from odek.tools.fan_out import Delegator, Standing
+from odek.tools.worktree import sweep_worktrees
 from odek.trust.risk import Risk
 from subagent.spawner import FreshSpawner
 from subagent.supervisor import Supervisor
@@ -35,14 +38,14 @@ DELEGATION_WORDS = ("delegat", "subagent", "sub-agent", "parallel", "side by sid
 class DelegationParts(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent's delegation works with.
 
-    ``depth`` is that of the subagents. ``trusted`` returns the classes that the session
-    trusts now, ``budget`` that of the turn under way.
+    ``order`` is that of the agent itself, if it is a subagent. ``trusted`` returns the classes
+    that the session trusts now, ``budget`` that of the turn under way.
     """
 
     resolved: Resolved
     home: Path
     workspace: Path
-    depth: int
+    order: WorkOrder | None
     task: str
     session: Session
     trusted: Callable[[], frozenset[Risk]]
@@ -66,7 +69,10 @@ async def open_delegation(parts: DelegationParts) -> AsyncGenerator[DelegateTool
     from subagent.warm import open_warm_spawner
 
     config, session = parts.resolved.config, parts.session
-    session.add_usage(await trio.to_thread.run_sync(take_over_usage, parts.home, session.id))
+    order = parts.order
+    below = Path(order.usage_file).with_suffix("") if order and order.usage_file else None
+    usage = ChildUsage(parts.home, session, below=below)
+    await usage.count_left()
 
     def notice(text: str) -> None:
         if config.interaction_mode == "verbose":
@@ -93,6 +99,7 @@ async def open_delegation(parts: DelegationParts) -> AsyncGenerator[DelegateTool
             if spawner.template_pid is None:
                 nursery.start_soon(get_ready)
 
+        nursery.start_soon(trio.to_thread.run_sync, sweep_worktrees, parts.home)
         if any(word in parts.task.lower() for word in DELEGATION_WORDS):
             prepare()
         yield DelegateTool(
@@ -103,9 +110,11 @@ async def open_delegation(parts: DelegationParts) -> AsyncGenerator[DelegateTool
                 environment=parts.resolved.environment,
                 home=parts.home,
                 workspace=parts.workspace,
-                depth=parts.depth,
+                depth=order.depth + 1 if order else 1,
+                trust_level=order.task.trust_level if order else "trusted",
+                usage=usage,
                 standing=lambda: Standing(
-                    session.id,
+                    order.parent_session if order else session.id,
                     parts.trusted(),
                     parts.asks_nobody,
                     session.taint_sources,

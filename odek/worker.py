@@ -3,9 +3,10 @@
 It keeps no session, writes no episode and asks nobody.
 """
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,13 +14,17 @@ from odek.app import Setup, open_agent
 from odek.batch import Admission, Gate, GateRequest
 from odek.config.layers import Origin, Resolved
 from odek.delegation import Credentials, TaskReport, TaskResult, WorkOrder
+from odek.errors import StoreError
 from odek.events import AnswerDelta, Event, ModelFinished, ModelStarted, ToolStarted, Usage
 from odek.loop import TurnResult, run_turn
 from odek.output_schema import problem_with
-from odek.storage.files import ensure_directory, replace_file
+from odek.sessions.child_usage import write_usage
 from odek.text import clip_bytes, clip_line
 from odek.trust.approval import ApprovalState
 from odek.trust.fence import DELEGATED_REQUEST, fence
+
+if TYPE_CHECKING:
+    from odek.sessions.session import Session
 
 __all__ = ["SYSTEM_PROMPT", "request_text", "run_task"]
 
@@ -56,6 +61,7 @@ async def run_task(
     credentials: Credentials,
     report: Callable[[TaskReport], None],
     watch: Callable[[Event], None],
+    environment: Mapping[str, str],
 ) -> TaskResult:
     """Do the task of ``order`` in this process and return what came of it.
 
@@ -66,24 +72,25 @@ async def run_task(
         credentials: The keys, and the texts never to be shown.
         report: Told after each request and at each tool call.
         watch: Told everything that happens.
+        environment: What tools inherit, without any credential.
 
     Raises:
         OdekError: it cannot even begin: a wrong model or directory.
     """
     progress = _Progress(order, report, watch)
     setup = Setup(
-        resolved=_resolved(order, credentials),
+        resolved=_resolved(order, credentials, environment),
         home=Path(order.home),
         workspace=Path(order.workspace),
         emit=progress.take_in,
         approval=ApprovalState(),
         task=order.task.goal,
         keep_session=False,
-        depth=order.depth,
+        order=order,
     )
     async with open_agent(setup) as opened:
         opened.session.add_taint(order.taint, order.ingested)
-        progress.sources = lambda: (opened.session.taint_sources, opened.session.untrusted_ingested)
+        progress.session = opened.session
         agent = msgspec.structs.replace(opened.agent, gate=_WatchedGate(opened.agent.gate, progress.admitted))
         result = await run_turn(agent, request_text(order))
         if order.task.output_schema is not None and result.outcome == "answered":
@@ -111,7 +118,8 @@ class _Progress:
         self, order: WorkOrder, report: Callable[[TaskReport], None], watch: Callable[[Event], None]
     ) -> None:
         self.state = TaskReport(taint=order.taint, ingested=order.ingested)
-        self.sources: Callable[[], tuple[tuple[str, ...], bool]] = lambda: (order.taint, order.ingested)
+        self.session: Session | None = None
+        self._own_usage = Usage()
         self._order = order
         self._report = report
         self._watch = watch
@@ -148,9 +156,14 @@ class _Progress:
         )
 
     def publish(self) -> None:
-        """Report the state as it is now."""
-        taint, ingested = self.sources()
-        self.state = msgspec.structs.replace(self.state, taint=taint, ingested=ingested)
+        """Report the state as it is now, with what was delegated on."""
+        if (session := self.session) is not None:
+            self.state = msgspec.structs.replace(
+                self.state,
+                usage=session.usage,
+                taint=session.taint_sources,
+                ingested=session.untrusted_ingested,
+            )
         self._report(self.state)
 
     def _change(self, *, action: str) -> None:
@@ -158,14 +171,13 @@ class _Progress:
         self.publish()
 
     def _spent(self, usage: Usage, text: str) -> None:
-        self.state = msgspec.structs.replace(
-            self.state, usage=self.state.usage + usage, iterations=self.state.iterations + 1, text=text
-        )
+        self.state = msgspec.structs.replace(self.state, iterations=self.state.iterations + 1, text=text)
+        self._own_usage += usage
         if self._order.usage_file:
-            path = Path(self._order.usage_file)
-            ensure_directory(path.parent)
-            # Not synced: it must outlive this process, and a power cut ends the session too.
-            replace_file(path, msgspec.json.encode(self.state.usage), durable=False)
+            with suppress(
+                StoreError
+            ):  # the disk is full, or whoever delegated is gone; the report has it too
+                write_usage(Path(self._order.usage_file), self._own_usage)
         self.publish()
 
 
@@ -189,7 +201,7 @@ class _WatchedGate:
         return self._gate.fence(content, source)
 
 
-def _resolved(order: WorkOrder, credentials: Credentials) -> Resolved:
+def _resolved(order: WorkOrder, credentials: Credentials, environment: Mapping[str, str]) -> Resolved:
     config = msgspec.structs.replace(
         order.config,
         api_key=credentials.api_key,
@@ -202,6 +214,6 @@ def _resolved(order: WorkOrder, credentials: Credentials) -> Resolved:
         config=config,
         origins=origins,
         notices=(),
-        environment=dict(os.environ),
+        environment=environment,
         secrets=credentials.secrets,
     )

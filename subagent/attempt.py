@@ -85,6 +85,15 @@ class Attempt:
 
     async def run(self, spawner: Spawner) -> Outcome:
         """Return the outcome once nothing of the child is left."""
+        try:
+            async with self._task.around():
+                await self._run_child(spawner)
+        except ChildError as error:  # there is no place for it
+            self._decide(error)
+        return self._outcome()
+
+    async def _run_child(self, spawner: Spawner) -> None:
+        """Run the child within its limits and note what came of it."""
         with trio.move_on_after(self._limits.wall_seconds) as clock, self._ending:
             try:
                 message = encode(Task(self._task.id, self._task.payload))
@@ -97,7 +106,6 @@ class Attempt:
         if clock.cancelled_caught:
             late = "did not finish" if self._ready else "was not ready"
             self._decide(ChildTimeoutError(f"it {late} within {self._limits.wall_seconds:g} s"))
-        return self._outcome()
 
     def _decide(self, verdict: Finished | ChildError) -> None:
         """Note what came of it; what was first counts."""

@@ -1,5 +1,7 @@
 """What a supervisor is asked to do, what it reports meanwhile, and what came of it."""
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 import msgspec
@@ -24,12 +26,18 @@ __all__ = [
 
 
 class ChildTask(msgspec.Struct, frozen=True, kw_only=True):
-    """One task for one child; ``limits`` take the place of the supervisor's."""
+    """One task for one child; ``limits`` take the place of the supervisor's.
+
+    ``around`` is entered once the child may start, before its wall clock, and left when nothing
+    of the child is left, with an exception only when all of it is cancelled. A ``ChildError`` on
+    entering is the outcome.
+    """
 
     id: str
     launch: Launch
     payload: Any = None
     limits: Limits | None = None
+    around: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
 
 
 class Usage(msgspec.Struct, frozen=True):

@@ -14,9 +14,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Sweep the home directory and those in it."""
     from odek.home import home_directory
+    from odek.sessions.child_usage import stale_usage
     from odek.sessions.store import SessionStore
     from odek.storage.files import abandoned_temporaries, sweep_temporaries
     from odek.text import visible
+    from odek.tools.worktree import stale_worktrees
 
     home = home_directory(os.environ)
     remove = not arguments.dry_run
@@ -24,6 +26,8 @@ def run(arguments: argparse.Namespace) -> int:
     places = [home, *sorted(path for path in home.glob("*/") if path.is_dir() and not path.is_symlink())]
     found = [path for place in places for path in sweep(place)]
     found += SessionStore(home / "sessions").stale_locks(remove=remove)
+    found += stale_usage(home, remove=remove)
+    found += stale_worktrees(home, remove=remove)
     for path in found:
         done = "removed" if remove else "would remove"
         print(f"{done} {visible(str(path.relative_to(home)), keep_newlines=False)}")

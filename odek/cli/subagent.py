@@ -2,12 +2,10 @@
 
 import argparse
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from odek.delegation import Credentials, TaskResult, WorkOrder
-    from odek.events import Event
+    from odek.cli.subagent_job import HandJob
     from subagent.child import Report
     from subagent.wire import Task
 
@@ -21,13 +19,14 @@ examples:
   odek subagent --task task.json --stream
 
 A task file is one JSON object: {"goal": …, "context"?, "guidance"?, "trust_level"?, "max_risk"?,
-"timeout_seconds"?, "model"?, "output_schema"?}. It is only read. A person's own --goal is trusted;
-the task of a file is not, unless its trust_level says so.
+"timeout_seconds"?, "model"?, "output_schema"?, "worktree"?}. It is only read. A person's own --goal
+is trusted; the task of a file is not, unless its trust_level says so. With "worktree": true the work is
+done in a git worktree that is removed afterwards, and the result has its "diff".
 
 stdout: one JSON object, after event lines if --stream is given. stderr: progress.
 
 exit status:
-  0 success   1 the task failed   2 time limit   3 setup or crash"""
+  0 success   1 the task failed   2 time limit   3 setup or crash   130 Ctrl-C"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,44 +81,44 @@ def serve_parent() -> int:
             task=order.task.goal,
         )
         with listed, unwrapped_errors():
-            return await run_task(order, credentials, report, lambda _event: None)
+            return await run_task(order, credentials, report, lambda _event: None, os.environ)
 
     return trio.run(serve, work)
 
 
 def _by_hand(arguments: argparse.Namespace) -> int:
     import json
-    from pathlib import Path
 
     import trio
 
     from odek.cli.error_groups import unwrapped_errors
-    from odek.errors import OdekError
+    from odek.errors import OdekError, ToolError
     from odek.processes import registered
 
     if arguments.parent_session and not arguments.parent_session.isprintable():
         arguments.parent_session = ""
+    document: dict[str, Any] = {"status": "error", "summary": "", "files_changed": [], "tokens_used": 0}
+    document["iterations"] = 0
     try:
-        order, credentials = _order(arguments)
+        job = _job(arguments)
         listed = registered(
-            Path(order.home),
-            command="subagent",
-            session=order.parent_session,
-            task=order.task.goal,
+            job.home, command="subagent", session=arguments.parent_session, task=job.order.task.goal
         )
         with listed, unwrapped_errors():
-            result, status = trio.run(_work, order, credentials, arguments)
+            found, status = trio.run(job.run)
     except Exception as error:  # noqa: BLE001 - whoever started us reads JSON, whatever has happened
-        words = str(error) if isinstance(error, OdekError) else f"{type(error).__name__}: {error}"
-        document: dict[str, Any] = _document(None, arguments, " ".join(words.split()))
+        words = str(error) if isinstance(error, OdekError | ToolError) else f"{type(error).__name__}: {error}"
+        document["error"] = " ".join(words.split())
         status = 3
     else:
-        document = _document(result, arguments, "")
+        document |= found
+    if arguments.parent_session:
+        document["parent_session"] = arguments.parent_session
     print(json.dumps(document, ensure_ascii=False))
     return status
 
 
-def _order(arguments: argparse.Namespace) -> "tuple[WorkOrder, Credentials]":
+def _job(arguments: argparse.Namespace) -> "HandJob":
     """Return what there is to do, with the configuration of this home and directory.
 
     Raises:
@@ -128,6 +127,7 @@ def _order(arguments: argparse.Namespace) -> "tuple[WorkOrder, Credentials]":
     from pathlib import Path
 
     from odek.budget import Limits
+    from odek.cli.subagent_job import HandJob
     from odek.config.files import load
     from odek.delegation import WorkOrder, clamped, config_for
     from odek.home import home_directory
@@ -149,7 +149,13 @@ def _order(arguments: argparse.Namespace) -> "tuple[WorkOrder, Credentials]":
         parent_session=arguments.parent_session,
         parent_pid=os.getppid(),
     )
-    return order, credentials_of(resolved)
+    return HandJob(
+        order=order,
+        credentials=credentials_of(resolved),
+        environment=resolved.environment,
+        stream=arguments.stream,
+        quiet=arguments.quiet,
+    )
 
 
 def _task(arguments: argparse.Namespace) -> Any:
@@ -174,60 +180,6 @@ def _task(arguments: argparse.Namespace) -> Any:
     if arguments.timeout is not None:
         task = msgspec.structs.replace(task, timeout_seconds=arguments.timeout)
     return task
-
-
-async def _work(
-    order: "WorkOrder", credentials: "Credentials", arguments: argparse.Namespace
-) -> "tuple[TaskResult, int]":
-    """Do the task within its time; events and progress are written as they come."""
-    from pathlib import Path
-
-    import msgspec
-    import trio
-
-    from odek.cli.notes import one_line
-    from odek.delegation import TaskReport, TaskResult
-    from odek.events import ToolFinished
-    from odek.tools.workspace_changes import changed_between, snapshot
-    from odek.worker import run_task
-
-    last = TaskReport()
-
-    def report(state: TaskReport) -> None:
-        nonlocal last
-        last = state
-
-    def watch(event: "Event") -> None:
-        if arguments.stream:
-            print(msgspec.json.encode(event).decode(), flush=True)
-        if not arguments.quiet and isinstance(event, ToolFinished):
-            print(f"{event.name}  {one_line(event.summary)}  {event.outcome}", file=sys.stderr, flush=True)
-
-    workspace = Path(order.workspace)
-    before = await trio.to_thread.run_sync(snapshot, workspace)
-    with trio.move_on_after(order.task.timeout_seconds):
-        result = await run_task(order, credentials, report, watch)
-        arguments.files_changed = changed_between(before, await trio.to_thread.run_sync(snapshot, workspace))
-        return result, 0 if result.status == "success" else 1
-    arguments.files_changed = changed_between(before, await trio.to_thread.run_sync(snapshot, workspace))
-    error = f"the time limit of {order.task.timeout_seconds:g} s is over"
-    return TaskResult("error", last.text, last, error), 2
-
-
-def _document(result: "TaskResult | None", arguments: argparse.Namespace, error: str) -> dict[str, Any]:
-    usage = result.report.usage if result else None
-    document: dict[str, Any] = {
-        "status": result.status if result else "error",
-        "summary": result.summary if result else "",
-        "files_changed": getattr(arguments, "files_changed", []),
-        "tokens_used": (usage.prompt_tokens or 0) + (usage.completion_tokens or 0) if usage else 0,
-        "iterations": result.report.iterations if result else 0,
-    }
-    if error or (result and result.error):
-        document["error"] = error or (result.error if result else "")
-    if arguments.parent_session:
-        document["parent_session"] = arguments.parent_session
-    return document
 
 
 def _seconds(text: str) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from odek.events import Usage
 from odek.messages import Message
@@ -24,6 +25,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
     Times are RFC 3339. ``episode_untrusted``, ``untrusted_ingested`` and ``taint_sources``
     are never taken back. ``buffer`` holds one line for each of the last turns.
+    ``counted_delegations`` are those in ``usage`` whose own records may still be on disk; left
+    out of the file when there is none.
     """
 
     id: str
@@ -38,6 +41,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     taint_sources: tuple[str, ...] = ()
     usage: Usage = Usage()
     buffer: tuple[str, ...] = ()
+    counted_delegations: tuple[str, ...] | UnsetType = UNSET
 
 
 class Document(Header, frozen=True, kw_only=True):

@@ -159,6 +159,7 @@ def _header(fields: Mapping[str, Any], session: str, *, complete: bool) -> tuple
         taint_sources=sources,
         usage=_usage(fields.get("usage")),
         buffer=_texts(fields.get("buffer")),
+        counted_delegations=_texts(fields.get("counted_delegations")),
     )
     doubt = "whether it took in outside content cannot be read any more; it counts as untrusted"
     return header, [doubt] if doubtful else []

@@ -1,6 +1,6 @@
 """A conversation, owned by this process, and its way to the disk."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -58,6 +58,7 @@ class Session:
         self._taint_sources = dict.fromkeys(header.taint_sources)
         self._episode_untrusted = header.episode_untrusted
         self._untrusted_ingested = header.untrusted_ingested
+        self._counted = set(header.counted_delegations or ())
         # One write at a time: a write that was given up goes on in its thread, and a later one must
         # not be overtaken by it.
         self._limiter = trio.CapacityLimiter(1)
@@ -89,6 +90,11 @@ class Session:
     def created_at(self) -> str:
         """When it began, as RFC 3339."""
         return self._header.created_at
+
+    @property
+    def updated_at(self) -> str:
+        """When it had last been saved as it was opened, RFC 3339; empty for a new one."""
+        return self._header.updated_at
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -125,6 +131,11 @@ class Session:
         """Whether it has taken in text that the person did not write."""
         return self._untrusted_ingested
 
+    @property
+    def counted_delegations(self) -> frozenset[str]:
+        """The delegations that are in its usage although their own records may still be there."""
+        return frozenset(self._counted)
+
     def append(self, *messages: Message) -> None:
         """Add messages in memory."""
         self._messages.extend(map(clean, messages))
@@ -132,6 +143,14 @@ class Session:
     def add_usage(self, usage: Usage) -> None:
         """Add the tokens and money of a request."""
         self._usage += usage
+
+    def note_counted(self, delegation: str) -> None:
+        """Note that what ``delegation`` used has been added, so that nobody adds it again."""
+        self._counted.add(delegation)
+
+    def drop_counted(self, delegations: Collection[str]) -> None:
+        """Forget the notes of delegations whose own records are gone."""
+        self._counted.difference_update(delegations)
 
     def add_taint(self, sources: tuple[str, ...], ingested: bool) -> None:  # noqa: FBT001 - the gate's signature
         """Remember why the session is untrusted, and whether it took in foreign text, for good."""
@@ -164,6 +183,7 @@ class Session:
             taint_sources=self.taint_sources,
             episode_untrusted=self._episode_untrusted,
             untrusted_ingested=self._untrusted_ingested,
+            counted_delegations=tuple(sorted(self._counted)) or msgspec.UNSET,
         )
         messages = tuple(self._messages)
         await trio.to_thread.run_sync(

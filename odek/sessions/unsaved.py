@@ -7,7 +7,10 @@ from odek.sessions.document import Header, now
 from odek.sessions.session import Session
 from odek.text import clip_line
 
-__all__ = ["unsaved_session"]
+__all__ = ["UNSAVED", "unsaved_session"]
+
+UNSAVED = "unsaved"
+"""The id of every session without a file."""
 
 TITLE_WIDTH = 100
 
@@ -24,5 +27,5 @@ class _Nowhere:
 
 def unsaved_session(model: str, task: str) -> Session:
     """Return a new session without a file; it has no id that anybody could go on with."""
-    header = Header(id="unsaved", created_at=now(), model=model, task=clip_line(task, TITLE_WIDTH))
+    header = Header(id=UNSAVED, created_at=now(), model=model, task=clip_line(task, TITLE_WIDTH))
     return Session(header, (), _Nowhere())

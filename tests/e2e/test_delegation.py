@@ -4,7 +4,6 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -12,6 +11,7 @@ import trio
 
 from odek.delegation import MAX_TASKS
 from tests.support.cli import Odek
+from tests.support.delegations import answers, delegate, is_child, marked_odek, said
 from tests.support.http_request import RecordedRequest
 from tests.support.model_server import (
     Answer,
@@ -22,42 +22,6 @@ from tests.support.model_server import (
     tool_call_answer,
 )
 from tests.support.processes import Marked, wait_until
-
-Delegate = dict[str, Any]
-
-
-def delegate(*tasks: Delegate) -> Answer:
-    """Answer with a call that hands out ``tasks``."""
-    return tool_call_answer([("delegate_tasks", {"tasks": list(tasks)})])
-
-
-def said(request: RecordedRequest, role: str) -> str:
-    """Return what the last message of ``role`` in a request says, "" if there is none."""
-    texts = [m["content"] for m in request.json["messages"] if m["role"] == role]
-    return str(texts[-1]) if texts else ""
-
-
-def is_child(request: RecordedRequest) -> bool:
-    """Tell whether a subagent asks."""
-    return "You are a subagent" in request.json["messages"][0]["content"]
-
-
-def answers(parent: list[Answer], child: dict[str, Answer]) -> Answer:
-    """Answer the parent in order, and each subagent by a word of its request."""
-
-    def choose(request: RecordedRequest) -> Answer:
-        if not is_child(request):
-            return parent.pop(0)
-        return next(answer for word, answer in child.items() if word in said(request, "user"))
-
-    return by_request(choose)
-
-
-def marked_odek(folder: Path, base_url: str, marked: Marked) -> Odek:
-    """Return the command with every process of it marked."""
-    odek = Odek(folder, base_url=base_url)
-    odek.environment |= {n: v for n, v in marked.environment.items() if n.startswith("ODEK_TEST")}
-    return odek
 
 
 def shown_in_proc(pids: set[int]) -> bytes:

@@ -7,6 +7,7 @@ after the rehearsal, and the answer.
 """
 
 import json
+import os
 import sys
 import threading
 from importlib import import_module
@@ -44,7 +45,7 @@ def main(base_url: str, home: Path) -> None:
 
     threading.setprofile(watch)
     sys.setprofile(watch)
-    result = trio.run(run_task, order, Credentials("key"), lambda _: None, lambda _: None)
+    result = trio.run(run_task, order, Credentials("key"), lambda _: None, lambda _: None, os.environ)
     sys.setprofile(None)
     late = sorted(set(sys.modules) - loaded)
     sys.stdout.write(json.dumps({"loaded": late, "compiled": compiled, "answer": result.summary}))

@@ -31,6 +31,8 @@ def of(*risks: Risk) -> Verdict:
         (Effects(writes=(PROJECT / "a.py",)), Risk.LOCAL_WRITE),
         (Effects(writes=(PROJECT / "what?[x]*.py",)), Risk.LOCAL_WRITE),
         (Effects(writes=(PROJECT / ".git/hooks/pre-commit",)), Risk.SYSTEM_WRITE),
+        (Effects(writes=(PROJECT / ".git/worktrees/x/config.worktree",)), Risk.SYSTEM_WRITE),
+        (Effects(writes=(PROJECT / "vendor/.git",)), Risk.SYSTEM_WRITE),
         (Effects(writes=(Path("/etc/hosts"),)), Risk.SYSTEM_WRITE),
         (Effects(writes=(Path("/home/u/.odek/config.json"),)), Risk.SYSTEM_WRITE),
         (Effects(urls=("https://x.example",)), Risk.NETWORK_EGRESS),
@@ -42,6 +44,34 @@ def of(*risks: Risk) -> Verdict:
 def test_effects_have_the_class_of_their_worst(effects: Effects, risk: Risk) -> None:
     """A call is as dangerous as the worst thing that it declares."""
     assert assess(effects, HERE).risk is risk
+
+
+def test_a_worktree_below_the_odek_home_is_a_workspace_like_any_other() -> None:
+    """What lies in it is read and written; the rest of the home, other worktrees included, stays guarded."""
+    home = Path("/home/u/.odek")
+    top = home / "worktrees/odek-1"
+    where = Where(top / "sub", top / "sub", Path("/home/u"), home)
+    classes = {
+        path: (assess(Effects(reads=(path,)), where).risk, assess(Effects(writes=(path,)), where).risk)
+        for path in (
+            top / "sub/a.py",
+            top / "a.py",
+            top / "sub/secrets.env",
+            top / ".git",
+            home / "worktrees/odek-1.json",
+            home / "worktrees/odek-12/a.py",
+            home / "config.json",
+        )
+    }
+
+    guarded = (Risk.SYSTEM_WRITE, Risk.SYSTEM_WRITE)
+    assert list(classes.values()) == [
+        (Risk.SAFE, Risk.LOCAL_WRITE),
+        (Risk.SAFE, Risk.SYSTEM_WRITE),
+        (Risk.SYSTEM_WRITE, Risk.LOCAL_WRITE),
+        (Risk.SAFE, Risk.SYSTEM_WRITE),
+        *[guarded] * 3,
+    ]
 
 
 def test_a_link_planted_in_the_workspace_is_judged_as_its_target(tmp_path: Path) -> None:

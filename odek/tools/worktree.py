@@ -1,0 +1,311 @@
+"""A git worktree for one subagent: made at the last commit, compared with it, removed.
+
+Beside each worktree, below ``worktrees`` of the odek home, lie a lock, which its owner
+holds as long as it lives, a record of what there is to remove, and a folder for git's
+work on it. Whoever comes later removes what nobody holds. All that is the person's (the
+branches, the index, the objects of the repository, other worktrees) stays as it is; git
+lists the worktree while it is there.
+"""
+
+import os
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import trio
+
+from odek.errors import StoreBusyError, StoreError, ToolError
+from odek.storage.files import ensure_directory, read_file, remove_file, replace_file
+from odek.storage.locks import HeldLock, hold
+from odek.storage.trees import remove_tree
+from odek.tools.git import GitOutput, private_git, run_git
+
+__all__ = [
+    "Repository",
+    "Worktree",
+    "find_repository",
+    "open_worktree",
+    "plan_worktree",
+    "stale_worktrees",
+    "sweep_worktrees",
+]
+
+WORKTREES = "worktrees"
+
+LOOK_SECONDS = 30.0
+CHECKOUT_SECONDS = 600.0
+"""For git to write out the tree. A hundred thousand files take seconds; beyond, the disk is the problem."""
+
+ADD_TRIES = 5
+"""Whoever removes the last worktree removes the directory of all, maybe just when git makes one in it."""
+
+ANSWER_BYTES = 1024 * 1024
+RECORD_BYTES = 64 * 1024
+
+
+class Repository(msgspec.Struct, frozen=True):
+    """What a worktree is made of.
+
+    ``top`` is the working tree that was asked about, ``prefix`` the path of the workspace
+    below it, "" for the top itself. ``common`` is the directory that all worktrees share.
+    ``settings`` keep git from running the filters that the repository's own configuration names.
+    """
+
+    top: Path
+    prefix: str
+    common: Path
+    commit: str
+    settings: Mapping[str, str]
+
+
+class Worktree(msgspec.Struct, frozen=True):
+    """A worktree: ``place`` is its top, ``workspace`` where in it the work is."""
+
+    repository: Repository
+    place: Path
+    scratch: Path
+
+    @property
+    def workspace(self) -> Path:
+        """The directory that stands for the one where the repository was looked for."""
+        return self.place / self.repository.prefix
+
+    @property
+    def admin(self) -> Path:
+        """The directory in which git keeps what belongs to this worktree alone."""
+        return self.repository.common / WORKTREES / self.place.name
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """What there is to remove of a worktree."""
+
+    place: str
+    admin: str
+
+
+async def find_repository(workspace: Path, environment: Mapping[str, str]) -> Repository:
+    """Return the repository of ``workspace`` at its last commit.
+
+    Raises:
+        ToolError: there is no git, no repository, no working tree or no commit.
+    """
+    look = partial(run_git, cwd=workspace, timeout_seconds=LOOK_SECONDS, limit_bytes=ANSWER_BYTES)
+    asked = ["--is-inside-work-tree", "--show-toplevel", "--git-common-dir", "--show-prefix", "HEAD^{commit}"]
+    found = await look(["rev-parse", *asked], environment=private_git(environment, {}))
+    lines = os.fsdecode(found.stdout).split("\n")[:-1]
+    if found.status != 0 or len(lines) != len(asked):
+        raise ToolError(_no_repository(workspace, found, lines))
+    _, top, common, prefix, commit = lines
+    listed = await look(
+        ["config", "--list", "--show-scope", "--name-only", "-z"], environment=private_git(environment, {})
+    )
+    if listed.status != 0:
+        raise ToolError(f"git cannot read the configuration of {top}: {listed.complaint}")
+    return Repository(
+        top=Path(top),
+        prefix=prefix,
+        common=workspace / common,
+        commit=commit,
+        settings=_without_own_filters(os.fsdecode(listed.stdout)),
+    )
+
+
+def _no_repository(workspace: Path, found: GitOutput, lines: list[str]) -> str:
+    """Say why there can be no worktree."""
+    if "not a git repository" in found.complaint:
+        return f"{workspace} is in no git repository; make one with a commit, or leave worktree out"
+    if lines[:1] == ["false"] or "bare repository" in found.complaint:
+        return (
+            f"{workspace} is in a bare repository or in .git itself; go to a checkout, or leave worktree out"
+        )
+    if len(lines) >= 4:
+        return f"the repository of {workspace} has no commit yet; commit something, or leave worktree out"
+    return f"git cannot work in {workspace}: {found.complaint}"
+
+
+def _without_own_filters(listing: str) -> dict[str, str]:
+    """Return settings that switch off the filters of the repository's own configuration.
+
+    A filter is a program, and ``git worktree add`` would run it. The person's own, such
+    as those of git-lfs, stay.
+    """
+    words = listing.split("\0")
+    own = {key for scope, key in zip(words[::2], words[1::2], strict=False) if scope in {"local", "worktree"}}
+    drivers = {key.rpartition(".")[0] for key in own if key.startswith("filter.")}
+    return {
+        f"{driver}.{name}": value
+        for driver in sorted(drivers)
+        for name, value in (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
+    }
+
+
+def plan_worktree(home: Path, repository: Repository) -> Worktree:
+    """Choose where a worktree is going to be: outside of what it is a copy of.
+
+    Raises:
+        ToolError: the odek home and the temporary directory both lie in the repository.
+    """
+    import tempfile
+
+    name = f"odek-{os.urandom(6).hex()}"
+    scratch = home / WORKTREES / f"{name}.git"
+    top = repository.top.resolve()
+    for parent in (home / WORKTREES, Path(tempfile.gettempdir())):
+        if not parent.resolve().is_relative_to(top):
+            return Worktree(repository, parent.resolve() / name, scratch)
+    raise ToolError(f"no place for a worktree outside of {top}; set ODEK_HOME to one")
+
+
+@asynccontextmanager
+async def open_worktree(
+    planned: Worktree, environment: Mapping[str, str], complain: Callable[[str], None]
+) -> AsyncGenerator[None]:
+    """Have the worktree for a block; nothing of it is left then, however the block is left.
+
+    ``complain`` is told, in a line, what could not be removed. It is tried again by whoever
+    comes later.
+
+    Raises:
+        ToolError: git cannot make it.
+    """
+    try:
+        lock = await trio.to_thread.run_sync(_claim, planned)
+    except (StoreError, OSError) as error:
+        raise ToolError(f"there can be no worktree: {error}") from error
+    try:
+        await _check_out(planned, environment)
+        yield
+    finally:
+        with trio.CancelScope(shield=True):  # as long as the disk needs
+            try:
+                await trio.to_thread.run_sync(_remove, planned.scratch.parent, planned.place.name, lock)
+            except StoreError as error:
+                complain(f"a worktree is not wholly removed: {error}")
+
+
+def stale_worktrees(home: Path, *, remove: bool) -> Iterator[Path]:
+    """Yield the worktrees whose owner is gone, and ``remove`` them. Blocking.
+
+    Raises:
+        StoreError: one of them cannot be removed.
+    """
+    directory = home / WORKTREES
+    try:
+        names = {entry.name.partition(".")[0] for entry in os.scandir(directory)}
+    except OSError:  # there has never been one
+        return
+    failed: StoreError | None = None
+    for name in sorted(names):
+        try:
+            lock = hold(directory / f"{name}.lock", timeout_seconds=0)
+            if remove:
+                _remove(directory, name, lock)
+            else:
+                lock.release()
+        except StoreBusyError:
+            continue
+        except StoreError as error:  # the others are none the worse for it
+            failed = error
+            continue
+        yield directory / name
+    if failed is not None:
+        raise failed
+
+
+def sweep_worktrees(home: Path) -> None:
+    """Remove the worktrees whose owner is gone, as far as that is possible now. Blocking."""
+    with suppress(StoreError):  # they are in nobody's way, and the next start tries again
+        list(stale_worktrees(home, remove=True))
+
+
+def _claim(planned: Worktree) -> HeldLock:
+    """Own the name of the worktree, and note what there will be to remove."""
+    directory, name = planned.scratch.parent, planned.place.name
+    ensure_directory(directory)
+    lock = hold(directory / f"{name}.lock", timeout_seconds=0)
+    try:
+        record = _Record(place=str(planned.place), admin=str(planned.admin))
+        replace_file(directory / f"{name}.json", msgspec.json.encode(record))
+        ensure_directory(planned.scratch / "objects")
+        planned.place.mkdir(0o700)
+    except BaseException:
+        _remove(directory, name, lock)
+        raise
+    return lock
+
+
+async def _check_out(planned: Worktree, environment: Mapping[str, str]) -> None:
+    """Have git fill the worktree, and keep the index as git wrote it."""
+    repository = planned.repository
+    add = partial(
+        run_git,
+        ["worktree", "add", "--detach", str(planned.place), repository.commit],
+        cwd=repository.top,
+        environment=private_git(environment, repository.settings),
+        timeout_seconds=CHECKOUT_SECONDS,
+        limit_bytes=ANSWER_BYTES,
+    )
+    added = await add()
+    for _ in range(ADD_TRIES):
+        if added.status == 0 or "could not create directory" not in added.complaint:
+            break
+        added = await add()
+    if added.status != 0:
+        raise ToolError(f"git cannot make a worktree of {repository.top}: {added.complaint}")
+    try:
+        await trio.to_thread.run_sync(_settle, planned)
+    except OSError as error:
+        raise ToolError(f"{planned.workspace} cannot be worked in: {error.strerror}") from error
+
+
+def _settle(planned: Worktree) -> None:
+    import shutil
+
+    # With its times, by which git tells what has changed since.
+    shutil.copy2(planned.admin / "index", planned.scratch / "index")
+    planned.workspace.mkdir(parents=True, exist_ok=True)  # it may hold nothing that is in the commit
+    if not planned.workspace.resolve().is_relative_to(planned.place.resolve()):
+        raise NotADirectoryError(0, "a link in the commit leads out of the repository")
+
+
+def _remove(directory: Path, name: str, lock: HeldLock) -> None:
+    """Remove what belongs to a worktree, its record and its lock last.
+
+    Not by ``git worktree remove``: that refuses when the worktree was tampered with.
+
+    Raises:
+        StoreError: something of it cannot be removed; the lock is free, and the record stays.
+    """
+    done = False
+    try:
+        record = _read_record(directory / f"{name}.json")
+        for place in {directory / name, *([Path(record.place)] if record else [])}:
+            remove_tree(place)
+        if record is not None:
+            _remove_admin(Path(record.admin), Path(record.place))
+        remove_tree(directory / f"{name}.git")
+        remove_file(directory / f"{name}.json")
+        done = True
+    finally:
+        lock.release(remove=done)
+
+
+def _read_record(path: Path) -> _Record | None:
+    try:
+        return msgspec.json.decode(read_file(path, limit_bytes=RECORD_BYTES), type=_Record)
+    except (FileNotFoundError, msgspec.MsgspecError):
+        return None
+
+
+def _remove_admin(admin: Path, place: Path) -> None:
+    """Have git forget the worktree, unless another one bears its name."""
+    try:
+        link = os.fsdecode((admin / "gitdir").read_bytes().rstrip(b"\n"))
+    except OSError:  # git was ended before it had written that
+        link = ""
+    if not link or (admin / link).parent.resolve() == place.resolve():
+        remove_tree(admin)
+        with suppress(OSError):  # others are in it
+            admin.parent.rmdir()
