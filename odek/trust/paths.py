@@ -79,6 +79,8 @@ _GIT_CODE = re.compile(
 )
 # The root and the current directory of a process are doors to every other path.
 _THROUGH_PROCESS = re.compile(r"/proc/([^/]+)(?:/task/[^/]+)?/(root|cwd)(?=/|$)")
+# A work tree that odek made for a task lies at `worktrees/NAME` below its home.
+_WORKTREE_DEPTH = 2
 _SYSTEM_ROOT = re.compile(
     r"(bin|boot|dev|etc|lib|lib32|lib64|opt|proc|root|run|sbin|srv|sys|usr|var|System|Library|Applications)$"
 )
@@ -247,8 +249,20 @@ def leaves_for_temporary(target: Place, where: Where) -> bool:
     return target.climbs and not inside and any(is_inside(target, root) for root in _TEMPORARY)
 
 
+def _is_odeks_own(target: Place, where: Where) -> bool:
+    """Whether ``target`` is odek's: below its home, and not in the work tree there that is in use."""
+    below = _below(target, os.fspath(where.odek_home))
+    if below is None:
+        return False
+    workspace = Place(_resolved_root(os.fspath(where.workspace)), ())
+    own = _below(workspace, os.fspath(where.odek_home))
+    if own is None or len(own) < _WORKTREE_DEPTH or own[0] != "worktrees":
+        return True
+    return below[:_WORKTREE_DEPTH] != own[:_WORKTREE_DEPTH]
+
+
 def _is_guarded_write(target: Place, where: Where) -> bool:
-    if _GIT_CODE.search(target.text) or is_inside(target, os.fspath(where.odek_home)):
+    if _GIT_CODE.search(target.text) or _is_odeks_own(target, where):
         return True
     below = _below(target, os.fspath(where.workspace))
     if below is not None and guards.is_obeyed(below, _resolved_root(os.fspath(where.workspace))):
@@ -265,7 +279,7 @@ def _is_credential(target: Place, where: Where, *, recursive: bool) -> bool:
     if target.parts and guards.is_credential_name(target.parts[-1]):
         return True
     if is_inside(target, os.fspath(where.odek_home)):
-        return True
+        return _is_odeks_own(target, where)
     home = _below(target, os.fspath(where.home))
     if home is not None:
         return guards.may_reach_credential(home, below_home=True, recursive=recursive)

@@ -47,14 +47,24 @@ _VERBS = {
 class Part(msgspec.Struct, frozen=True):
     """One part of a call: its text, its class, and why.
 
-    ``reads_outside`` says that it brings in content from outside the workspace, or from a
-    place that is not known before it runs.
+    Attributes:
+        text: Its source.
+        risk: Its class.
+        reason: Why it is of that class.
+        reads_outside: It brings in content from outside the workspace, or from a place that is
+            not known before it runs.
+        command: The number of the simple command that it belongs to; 0 in a call that is none.
+        program: The name under which its program is known, "" where there is none.
+        path: The place that it touches, links resolved, home shortened to ``~``.
     """
 
     text: str
     risk: Risk
     reason: str
     reads_outside: bool = False
+    command: int = 0
+    program: str = ""
+    path: str = ""
 
 
 class Verdict(msgspec.Struct, frozen=True):

@@ -18,6 +18,10 @@ _HOST_RIGHTS = (
     "--privileged", "--pid=host", "--network=host", "--net=host", "--ipc=host", "--userns=host", "--cap-add",
     "--device", "--security-opt", "--volumes-from",
 )  # fmt: skip
+_PATTERN_OPTIONS = frozenset(
+    {"dotglob", "extglob", "failglob", "globasciiranges", "globstar", "nocaseglob", "nocasematch", "nullglob"}
+    | {"checkwinsize", "inherit_errexit", "progcomp"}
+)
 _HIDDEN_CODE = re.compile(r"\[.*(\$\(|`)", re.DOTALL)
 
 
@@ -27,15 +31,6 @@ def assignment(call: Call, word: Word) -> Iterator[Part]:
     judged = judge_assignment(match[1], match[2]) if match else None
     if judged is not None:
         yield call.part(*judged)
-
-
-def echo(call: Call) -> Iterator[Part]:
-    """Judge ``echo`` and ``printf``: naming a guarded file may be the first half of reading it."""
-    for word in call.operands:
-        if word.text.startswith(("/", "~")) and "\n" not in word.text:
-            yield from (part for part in call.reads(word) if part.risk > Risk.SAFE)
-    if call.name == "printf" and call.words[:1] and call.words[0].text == "-v":
-        yield from arithmetic(call)
 
 
 def arithmetic(call: Call) -> Iterator[Part]:
@@ -82,14 +77,25 @@ def trap(call: Call) -> Iterator[Part]:
     yield from call.runs(action)
 
 
+def shopt(call: Call) -> Iterator[Part]:
+    """Judge ``shopt``: most options only say what a pattern matches."""
+    if all(word.text in _PATTERN_OPTIONS for word in call.operands):
+        yield call.part(Risk.SAFE, "shows options, or says what a pattern matches")
+
+
 def cd(call: Call) -> Iterator[Part]:
     """Change the directory that the rest of the command runs in."""
     scope = call.context.scope
     target = call.operands[0] if call.operands else Word(scope.home if call.name == "cd" else UNRESOLVED)
+    places = call.context.places(target)
     lost = (
-        call.name == "popd" or target.text == "-" or target.hidden or target.glob or UNRESOLVED in target.text
+        call.name == "popd"
+        or target.text == "-"
+        or UNRESOLVED in target.text
+        or any((target.hidden, target.glob, target.foreign, target.maybe))
+        or any(paths.leaves_for_temporary(place, call.context.where) for place in places)
     )
-    scope.enter(None if lost else paths.place(target.text, scope.cwd).text)
+    scope.enter(*(() if lost else dict.fromkeys(place.text for place in places)))
     yield from ()
 
 
@@ -106,34 +112,6 @@ def number(call: Call) -> Iterator[Part]:
         yield from call.context.command(call.rest[1:])
 
 
-def xargs(call: Call) -> Iterator[Part]:
-    """Judge the command that is given words from outside: assume the worst of them."""
-    hidden = call.context.piped_from_decoder
-    filler = Word(UNRESOLVED, raw="…", hidden=hidden)
-    inner = list(call.rest)
-    if call.name == "parallel":
-        cut = next((at for at, word in enumerate(inner) if word.text.startswith(":::")), len(inner))
-        inner = inner[:cut]
-        if len(inner) == 1 and " " in inner[0].text:
-            marked = inner[0].text.replace("{}", UNRESOLVED)
-            yield from call.context.shell(
-                shell_text(Word(marked if UNRESOLVED in marked else f"{marked} {UNRESOLVED}"))
-            )
-            return
-    if not inner:
-        if call.name == "parallel":
-            yield call.part(Risk.CODE_EXECUTION, "runs the lines that it reads")
-        return
-    marker = call.value("-I", "--replace") or Word("{}")
-    if any(marker.text in word.text for word in inner):
-        filled = [
-            Word(word.text.replace(marker.text, UNRESOLVED), word.glob, word.raw, hidden) for word in inner
-        ]
-    else:
-        filled = [*inner, filler]
-    yield from call.context.command(filled)
-
-
 def container(call: Call) -> Iterator[Part]:
     """Judge what a new container is given of the machine."""
     for word in call.words:
@@ -142,10 +120,9 @@ def container(call: Call) -> Iterator[Part]:
             yield call.part(Risk.SYSTEM_WRITE, f"gives the container {text}")
         source = re.match(r"(?:-v=?|--volume=|--mount=.*?(?:source|src)=)?([^:,=]*)[:,]", text)
         if source and source[1][:1] in {"/", "~", UNRESOLVED, "."}:
-            place = paths.place(source[1], call.context.scope.cwd)
-            risk, reason = paths.judge_write(place, call.context.where)
+            risk, reason, place = call.context.judge_write(word.with_text(source[1]))
             if risk > Risk.LOCAL_WRITE:
-                yield call.part(risk, f"mounts a path of the machine: {reason}")
+                yield call.part(risk, f"mounts a path of the machine: {reason}", place)
 
 
 def module(call: Call) -> Iterator[Part]:
@@ -163,18 +140,12 @@ def shell(call: Call) -> Iterator[Part]:
     for at, word in enumerate(words):
         text = word.text
         if text.startswith("-") and not text.startswith("--") and "c" in text:
-            code = next((later for later in words[at + 1 :] if not later.text.startswith(("-", "+"))), None)
+            rest = [later for later in words[at + 1 :] if not later.text.startswith(("-", "+"))]
             # `-o pipefail -c CODE`, `-co pipefail CODE`: an option's name may stand before the code.
-            candidates = (
-                [later for later in words[at + 1 :] if not later.text.startswith(("-", "+"))][:2]
-                if "o" in text
-                else [code]
-            )
-            for candidate in candidates:
-                if candidate is not None:
-                    yield from call.context.shell(shell_text(candidate))
+            for index, candidate in enumerate(rest[: 2 if "o" in text else 1]):
+                yield from call.context.shell(shell_text(candidate), rest[index + 1 :])
             return
-    for text in call.context.stdin:
+    for text in call.context.texts:
         yield from call.context.shell(text)
 
 

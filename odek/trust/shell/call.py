@@ -5,13 +5,14 @@
 ``reads``, ``writes``, ``runs``.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 
 from odek.trust import paths
 from odek.trust.paths import UNRESOLVED, Where
 from odek.trust.risk import Part, Risk
+from odek.trust.shell.outputs import Output, Text, Unknown
 from odek.trust.shell.programs import Option, Rule
 from odek.trust.shell.scope import Scope
 from odek.trust.shell.words import Word
@@ -19,20 +20,67 @@ from odek.trust.shell.words import Word
 __all__ = ["Argument", "Call", "Context", "parse_arguments"]
 
 
+Judged = tuple[Risk, str, paths.Place]
+
+
 class Context(msgspec.Struct):
     """What surrounds a command.
 
-    ``stdin`` holds texts that are fed to it as far as they are known. ``shell`` judges
-    text as shell code, ``command`` judges words as a command, both within this context.
+    ``stdin`` holds what is fed to it, the last one what it reads. ``shell`` judges text as
+    shell code that is given words, ``command`` judges words as a command, both within this
+    context.
     """
 
     where: Where
     scope: Scope
-    functions: set[str]
-    stdin: list[str]
-    shell: Callable[[str], list[Part]]
+    functions: Collection[str]
+    stdin: Sequence[Output]
+    shell: Callable[..., list[Part]]
     command: Callable[[Sequence[Word]], list[Part]]
-    piped_from_decoder: bool = False
+
+    @property
+    def texts(self) -> list[str]:
+        """What is fed to the command, as far as it is text that is known."""
+        return [one.text for one in self.stdin if isinstance(one, Text | Unknown) and one.text]
+
+    def places(self, word: Word, *, follow: bool = True) -> list[paths.Place]:
+        """Return what the file name ``word`` may stand for; see ``paths.place``."""
+        text = pattern(word.text, glob=word.glob)
+        return [paths.place(text, directory, follow=follow) for directory in self.scope.directories]
+
+    def judge_read(self, word: Word, *, recursive: bool = False) -> Judged:
+        """Return the class of reading the file ``word``, why, and the place."""
+        words = [word]
+        if word.text.startswith(UNRESOLVED + "/"):
+            # The unknown may be the home directory or nothing at all.
+            words += [word.with_text(self.scope.home + word.text[1:]), word.with_text(word.text[1:])]
+        places = [place for one in words for place in self.places(one)]
+        return _worst(
+            [(*paths.judge_read(place, self.where, recursive=recursive), place) for place in places]
+        )
+
+    def judge_write(self, word: Word) -> Judged:
+        """Return the class of writing the file ``word``, why, and the place."""
+        return _worst([(*paths.judge_write(place, self.where), place) for place in self.places(word)])
+
+    def judge_delete(self, word: Word, *, recursive: bool, follow: bool = False) -> Judged:
+        """Return the class of removing ``word``, why, and the place."""
+        places = self.places(word, follow=follow)
+        return _worst(
+            [(*paths.judge_delete(place, self.where, recursive=recursive), place) for place in places]
+        )
+
+    def is_outside(self, word: Word) -> bool:
+        """Whether ``word`` may name something that does not belong to the workspace."""
+        return (
+            word.foreign
+            or UNRESOLVED in word.text
+            or any(paths.reads_outside(place, self.where) for place in self.places(word))
+        )
+
+
+def _worst(judged: Sequence[Judged]) -> Judged:
+    return max(judged, key=lambda one: one[0])
 
 
 class Argument(msgspec.Struct, frozen=True):
@@ -59,9 +107,10 @@ class Call(msgspec.Struct):
     context: Context
     words: list[Word]
 
-    def part(self, risk: Risk, reason: str) -> Part:
-        """Return a part of the verdict about this command."""
-        return Part(self.text, risk, reason)
+    def part(self, risk: Risk, reason: str, place: paths.Place | None = None) -> Part:
+        """Return a part of the verdict about this command, and the place that it touches."""
+        path = paths.shown(place, self.context.where) if place is not None else ""
+        return Part(self.text, risk, reason, program=self.name, path=path)
 
     def has(self, *names: str) -> bool:
         """Whether one of the options was given, long ones perhaps abbreviated."""
@@ -82,39 +131,24 @@ class Call(msgspec.Struct):
 
     def reads(self, word: Word, *, recursive: bool = False) -> Iterator[Part]:
         """Judge reading the file that ``word`` names."""
-        scope, where = self.context.scope, self.context.where
-        if word.hidden:
-            yield Part(
-                self.text,
-                Risk.SYSTEM_WRITE,
-                "reads a file whose name is hidden in an encoding",
-                reads_outside=True,
-            )
-            return
         if word.text in {"-", ""}:
             return
-        candidates = [word.text]
-        if word.text.startswith(UNRESOLVED + "/"):
-            # The unknown may be the home directory or nothing at all.
-            candidates += [scope.home + word.text[1:], word.text[1:]]
-        places = [paths.place(pattern(text, glob=word.glob), scope.cwd) for text in candidates]
-        risk, reason = max(
-            (paths.judge_read(place, where, recursive=recursive) for place in places), key=lambda v: v[0]
-        )
-        outside = UNRESOLVED in word.text or paths.reads_outside(places[0], where)
+        risk, reason, place = self.context.judge_read(word, recursive=recursive)
+        if risk is Risk.SAFE and (word.hidden or word.foreign):
+            origin = "is hidden in an encoding" if word.hidden else "data gives"
+            risk, reason = Risk.SYSTEM_WRITE, f"reads a file whose name {origin}"
+        outside = word.hidden or self.context.is_outside(word)
         if risk > Risk.SAFE or outside:
-            yield Part(
-                self.text, risk, reason if risk else "reads outside the workspace", reads_outside=outside
-            )
+            reason = reason if risk else "reads outside the workspace"
+            yield msgspec.structs.replace(self.part(risk, reason, place), reads_outside=outside)
 
     def writes(self, word: Word) -> Iterator[Part]:
         """Judge writing the file that ``word`` names."""
         if word.text == "-":
             return
-        place = paths.place(pattern(word.text, glob=word.glob), self.context.scope.cwd)
-        risk, reason = paths.judge_write(place, self.context.where)
+        risk, reason, place = self.context.judge_write(word)
         if risk > Risk.SAFE:
-            yield self.part(risk, reason)
+            yield self.part(risk, reason, place)
 
     def runs(self, word: Word) -> Iterator[Part]:
         """Judge running ``word`` as shell text: at least the execution of code."""
@@ -174,7 +208,7 @@ def _take_option(word: Word, following: Sequence[Word], rule: Rule, arguments: l
         name, equals, attached = text.partition("=")
         option = rule.find(name)
         if equals:
-            arguments.append(Argument(name, option, _piece(word, attached)))
+            arguments.append(Argument(name, option, word.with_text(attached)))
         elif option is not None and option.value and following:
             arguments.append(Argument(name, option, following[0]))
             return 1
@@ -189,13 +223,9 @@ def _take_option(word: Word, following: Sequence[Word], rule: Rule, arguments: l
         option = rule.options.get("-" + letter)
         if option is not None and option.value:
             if len(text) > index:
-                arguments.append(Argument("-" + letter, option, _piece(word, text[index:])))
+                arguments.append(Argument("-" + letter, option, word.with_text(text[index:])))
                 return 0
             arguments.append(Argument("-" + letter, option, following[0] if following else None))
             return len(following)
         arguments.append(Argument("-" + letter, option))
     return 0
-
-
-def _piece(word: Word, text: str) -> Word:
-    return Word(text, word.glob, word.raw, word.hidden)

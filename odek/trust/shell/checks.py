@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from odek.trust.risk import Part
-from odek.trust.shell import builtins, files, git, machine, scripts
+from odek.trust.shell import archives, builtins, files, git, machine, repeaters, scripts
 from odek.trust.shell.call import Call
 
 __all__ = ["CHECKS", "Check"]
@@ -21,7 +21,7 @@ class Check(msgspec.Struct, frozen=True):
 
 CHECKS: dict[str, Check] = {
     "alias": Check(builtins.alias, replaces_operands=True),
-    "archive": Check(files.archive),
+    "archive": Check(archives.archive),
     "arithmetic": Check(builtins.arithmetic, replaces_operands=True),
     "awk": Check(scripts.awk),
     "cd": Check(builtins.cd, replaces_operands=True),
@@ -29,15 +29,16 @@ CHECKS: dict[str, Check] = {
     "cloud": Check(machine.cloud),
     "container": Check(builtins.container, replaces_operands=True),
     "copy": Check(files.copy),
+    "cpio": Check(archives.cpio, replaces_operands=True),
     "crontab": Check(machine.crontab),
     "date": Check(machine.date),
+    "dc": Check(scripts.dc),
     "dd": Check(files.dd, replaces_operands=True, replaces_class=True),
-    "echo": Check(builtins.echo),
     "env": Check(builtins.env),
     "environment": Check(builtins.environment, replaces_operands=True),
-    "fd": Check(files.fd),
+    "fd": Check(repeaters.fd),
     "filter": Check(files.compress, replaces_class=True),
-    "find": Check(files.find, replaces_operands=True),
+    "find": Check(repeaters.find, replaces_operands=True),
     "formatter": Check(files.formatter, replaces_operands=True, replaces_class=True),
     "git": Check(git.judge, replaces_operands=True, replaces_class=True),
     "grep": Check(files.grep),
@@ -54,6 +55,8 @@ CHECKS: dict[str, Check] = {
     "number": Check(builtins.number),
     "odek": Check(machine.odek, replaces_class=True),
     "openssl": Check(machine.openssl),
+    "parallel": Check(repeaters.parallel, replaces_operands=True),
+    "patch": Check(archives.patch),
     "plus": Check(machine.plus),
     "ps": Check(machine.ps),
     "python": Check(builtins.python, replaces_class=True),
@@ -62,11 +65,12 @@ CHECKS: dict[str, Check] = {
     "rsync": Check(machine.rsync, replaces_operands=True),
     "sed": Check(scripts.sed),
     "shell": Check(builtins.shell, replaces_operands=True),
+    "shopt": Check(builtins.shopt, replaces_class=True),
     "socat": Check(machine.socat),
     "sql": Check(scripts.sql),
-    "tar": Check(files.tar, replaces_operands=True),
+    "tar": Check(archives.tar, replaces_operands=True),
     "trap": Check(builtins.trap, replaces_operands=True, replaces_class=True),
     "url": Check(machine.url),
-    "xargs": Check(builtins.xargs, replaces_operands=True),
-    "zip": Check(files.zip_archive, replaces_operands=True),
+    "xargs": Check(repeaters.xargs, replaces_operands=True),
+    "zip": Check(archives.zip_archive, replaces_operands=True),
 }

@@ -12,9 +12,10 @@ from odek.trust.paths import Where
 from odek.trust.risk import Part, Risk, Verdict
 from odek.trust.shell.evaluator import unknown
 from odek.trust.shell.grammar import DECEIVING
+from odek.trust.shell.journey import Journey
+from odek.trust.shell.marks import ACTIVE_CHARACTERS
 from odek.trust.shell.scope import Scope
 from odek.trust.shell.walker import Walker
-from odek.trust.shell.words import ACTIVE_CHARACTERS
 
 __all__ = ["classify"]
 
@@ -52,7 +53,7 @@ def _classify_text(text: str, where: Where) -> list[Part]:
     parts: list[Part] = []
     for reading in dict.fromkeys((text, joined)):
         scope = Scope(os.fspath(where.cwd), os.fspath(where.home), os.fspath(where.workspace))
-        parts += Walker(where, scope).code(reading)
+        parts += Walker(where, scope, Journey()).code(reading)
     return list(dict.fromkeys(parts))
 
 

@@ -5,11 +5,13 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from odek.trust import paths
 from odek.trust.paths import UNRESOLVED
 from odek.trust.risk import Part, Risk
-from odek.trust.shell import builtins, checks
-from odek.trust.shell.call import Argument, Call, Context, parse_arguments, shell_text
+from odek.trust.shell import archives, builtins, checks, unlisted
+from odek.trust.shell.call import Call, Context, parse_arguments, shell_text
 from odek.trust.shell.programs import Rule, canonical, names_matching, rule_for
 from odek.trust.shell.words import Word
 
@@ -21,6 +23,8 @@ _VERSION = frozenset({"--version", "--help", "-V"})
 _VERSION_SHORT = re.compile(
     r"node|nodejs|perl|ruby|php|lua|luajit|gcc|g\+\+|java|make|tar|git|go|rustc|cargo"
 )
+# A program behind a variable is not what a reader of the command sees, even if its value is known.
+_INDIRECT = re.compile(r"\$[\w{(@*!]|`")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][\w.%]*=")
 
 
@@ -33,21 +37,28 @@ def judge_command(words: Sequence[Word], context: Context) -> list[Part]:
     if not program.known:
         return _unresolved_program(program, arguments, text, context)
     if program.text in context.functions:
-        return [Part(text, Risk.SAFE, "calls a function defined in this command")]
+        return [Part(text, Risk.SAFE, "calls a function defined in this command", program=program.text)]
     name, located = _locate(program.text, text, context)
+    if _INDIRECT.search(program.raw):
+        located = [*located, Part(text, Risk.CODE_EXECUTION, "names its program by a variable", program=name)]
     rule = rule_for(name)
     if rule is None:
-        return located or [Part(text, Risk.UNKNOWN, f"no rule knows the program {name!r}")]
+        return located or [Part(text, Risk.UNKNOWN, f"no rule knows the program {name!r}", program=name)]
     if _only_asks_version(name, arguments):
-        return located or [Part(text, Risk.SAFE, "asks for version or help")]
+        return located or [Part(text, Risk.SAFE, "asks for version or help", program=name)]
     return [*located, *_judge_known(name, rule, arguments, text, context)]
 
 
 def _unresolved_program(program: Word, arguments: list[Word], text: str, context: Context) -> list[Part]:
     """Judge a program that only the running shell knows: unknown, or as bad as what it may be."""
     parts = [Part(text, Risk.UNKNOWN, "the program is not known before it runs")]
-    base = program.text.replace(UNRESOLVED, "").rsplit("/", 1)[-1]
-    candidates = names_matching(base) if program.glob else [base]
+    may_be = [program]
+    while program.maybe and arguments and arguments[0].maybe and arguments[0].raw == program.raw:
+        may_be.append(arguments.pop(0))
+    candidates: list[str] = []
+    for word in may_be:
+        base = word.text.replace(UNRESOLVED, "").rsplit("/", 1)[-1]
+        candidates += names_matching(base) if word.glob else [base]
     for name in candidates[:200]:
         rule = rule_for(name)
         if rule is not None and (rule.risk is Risk.DESTRUCTIVE or rule.check in {"rm", "dd"}):
@@ -92,10 +103,11 @@ def _judge_known(name: str, rule: Rule, words: list[Word], text: str, context: C
     if any(item.option and item.option.risk is Risk.SAFE for item in arguments):
         for word in operands:
             parts += call.reads(word)
-        return [*parts, Part(text, Risk.SAFE, f"{name} only shows")]
+        return [*parts, call.part(Risk.SAFE, f"{name} only shows")]
     check = checks.CHECKS.get(rule.check)
     if check is None or not check.replaces_operands:
         parts += _judge_operands(call)
+    parts += unlisted.judge(call)
     own = list(check.judge(call)) if check is not None else []
     parts += own
     if check is not None and check.replaces_class and own:
@@ -103,9 +115,9 @@ def _judge_known(name: str, rule: Rule, words: list[Word], text: str, context: C
     if any(item.option and item.option.risk is Risk.SAFE for item in arguments):
         return [
             *(part for part in parts if part.risk > rule.risk),
-            Part(text, Risk.SAFE, f"{name} only shows"),
+            call.part(Risk.SAFE, f"{name} only shows"),
         ]
-    return [*parts, Part(text, rule.risk, f"{name} {rule.risk.verb}")]
+    return [*parts, call.part(rule.risk, f"{name} {rule.risk.verb}")]
 
 
 def _judge_subcommand(name: str, rule: Rule, words: list[Word], text: str, context: Context) -> list[Part]:
@@ -113,17 +125,17 @@ def _judge_subcommand(name: str, rule: Rule, words: list[Word], text: str, conte
     call = Call(name, rule, arguments, operands, rest, text, context, words)
     parts = list(_judge_options(call))
     if not operands:
-        return [*parts, Part(text, rule.risk, f"{name} without a subcommand {rule.risk.verb}")]
+        return [*parts, call.part(rule.risk, f"{name} without a subcommand {rule.risk.verb}")]
     if not operands[0].known:
-        return [*parts, Part(text, Risk.UNKNOWN, f"the subcommand of {name} is not known before it runs")]
+        return [*parts, call.part(Risk.UNKNOWN, f"the subcommand of {name} is not known before it runs")]
     key, depth = canonical(name) + "/" + operands[0].text, 0
     while depth < len(rest) and rule_for(f"{key}/{rest[depth].text}") is not None:
         key, depth = f"{key}/{rest[depth].text}", depth + 1
     inner = rule_for(key)
     if inner is None:
-        return [*parts, Part(text, rule.risk, f"{name} {operands[0].text} {rule.risk.verb}")]
+        return [*parts, call.part(rule.risk, f"{name} {operands[0].text} {rule.risk.verb}")]
     if _only_asks_version("", rest[depth:]):
-        return [*parts, Part(text, Risk.SAFE, "asks for version or help")]
+        return [*parts, call.part(Risk.SAFE, "asks for version or help")]
     return [*parts, *_judge_known(canonical(key), inner, rest[depth:], text, context)]
 
 
@@ -131,7 +143,6 @@ def _judge_options(call: Call) -> Iterator[Part]:
     for argument in call.arguments:
         option = argument.option
         if option is None:
-            yield from _unlisted_value(call, argument)
             continue
         if option.risk is not None and option.risk > Risk.SAFE:
             yield call.part(option.risk, f"{call.name} {argument.name} {option.risk.verb}")
@@ -142,6 +153,9 @@ def _judge_options(call: Call) -> Iterator[Part]:
                 yield from call.reads(argument.value, recursive=call.recursive)
             case "write":
                 yield from call.writes(argument.value)
+            case "names":
+                yield from call.reads(argument.value)
+                yield from call.reads(Word(UNRESOLVED, raw=argument.value.raw, foreign=True))
             case "run":
                 yield from call.runs(argument.value)
             case "upload":
@@ -150,22 +164,16 @@ def _judge_options(call: Call) -> Iterator[Part]:
                 yield from _uploaded(call, argument.value, argument.value.text.partition("=")[2])
 
 
-def _unlisted_value(call: Call, argument: Argument) -> Iterator[Part]:
-    """An option that the table does not list may still name a file to read."""
-    if argument.value is not None and "/" in argument.value.text:
-        yield from call.reads(argument.value)
-
-
 def _uploaded(call: Call, word: Word, text: str) -> Iterator[Part]:
     if text[:1] in {"@", "<"}:
-        yield from call.reads(Word(text[1:].partition(";")[0], word.glob, word.raw, word.hidden))
+        yield from call.reads(word.with_text(text[1:].partition(";")[0]))
 
 
 def _judge_operands(call: Call) -> Iterator[Part]:
     """Judge the words that are no options, by the kind that the table gives."""
     operands = call.operands
     match call.rule.operands:
-        case "-" | "list":
+        case "-" | "list" | "any":
             return
         case "read":
             for word in operands:
@@ -215,13 +223,16 @@ def _judge_destination(call: Call) -> Iterator[Part]:
     if not target.text:
         return
     yield from call.writes(target)
-    place = paths.place(target.text, call.context.scope.cwd)
-    if not (target.text.endswith("/") or place.text.endswith("/.git") or Path(place.text).is_dir()):
+    yield from archives.merges(call, sources, target)
+    is_directory = target.text.endswith(("/", "/.", "/.git")) or target.text in {".", "..", ".git"}
+    if not is_directory and not any(Path(place.text).is_dir() for place in call.context.places(target)):
         return
     for word in sources:
         # A target that is a directory receives the file under its own name.
         name = word.text.rstrip("/").rsplit("/", 1)[-1]
         if name and name not in {".", ".."}:
             yield from call.writes(
-                Word(target.text.rstrip("/") + "/" + name, target.glob or word.glob, target.raw)
+                msgspec.structs.replace(
+                    target, text=f"{target.text.rstrip('/')}/{name}", glob=target.glob or word.glob
+                )
             )

@@ -5,14 +5,12 @@ Each takes one ``Call`` and yields parts of its verdict; ``checks.py`` says when
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
-from odek.trust import paths
 from odek.trust.paths import UNRESOLVED
 from odek.trust.risk import Part, Risk
 from odek.trust.shell.call import Call
 from odek.trust.shell.words import Word
-
-_REMOTE = re.compile(r"(\w[\w.-]*@)?[\w.-]+:(?!//)|\w+://")
 
 
 def rm(call: Call) -> Iterator[Part]:
@@ -30,9 +28,8 @@ def rm(call: Call) -> Iterator[Part]:
                 Risk.DESTRUCTIVE if recursive else Risk.SYSTEM_WRITE, "removes what an encoding hides"
             )
             continue
-        place = paths.place(word.text, call.context.scope.cwd, follow=word.text.endswith("/"))
-        risk, reason = paths.judge_delete(place, call.context.where, recursive=recursive)
-        yield call.part(risk, reason)
+        follow = word.text.endswith("/")
+        yield call.part(*call.context.judge_delete(word, recursive=recursive, follow=follow))
 
 
 def dd(call: Call) -> Iterator[Part]:
@@ -42,12 +39,12 @@ def dd(call: Call) -> Iterator[Part]:
         key, _, value = word.text.partition("=")
         if key == "if":
             source = value
-            yield from call.reads(Word(value, word.glob, word.raw, word.hidden))
+            yield from call.reads(word.with_text(value))
     for word in call.operands:
         key, _, value = word.text.partition("=")
         if key != "of":
             continue
-        for part in call.writes(Word(value, word.glob, word.raw)):
+        for part in call.writes(word.with_text(value)):
             erases = part.risk is Risk.DESTRUCTIVE and source in {"/dev/zero", "/dev/urandom", "/dev/random"}
             yield call.part(Risk.BLOCKED, "erases a disk") if erases else part
     yield call.part(Risk.SAFE, "copies from its input to its output")
@@ -67,10 +64,19 @@ def move(call: Call) -> Iterator[Part]:
 
 
 def link(call: Call) -> Iterator[Part]:
-    """A link to somewhere else makes later writes through it land there."""
+    """A link to somewhere else makes later reads and writes through it land there."""
     operands = call.operands
-    for word in operands[:-1] if len(operands) > 1 else operands:
-        yield from (part for part in call.writes(word) if part.risk > Risk.LOCAL_WRITE)
+    symbolic = call.has("-s", "--symbolic")
+    directory = call.value("-t", "--target-directory")
+    for word in operands[:-1] if len(operands) > 1 and directory is None else operands:
+        source = word
+        if symbolic and not word.text.startswith("/") and (directory or len(operands) > 1):
+            # The text of a symbolic link is relative to where the link lies.
+            base = call.context.places(directory or operands[-1])[0].text
+            base = base if Path(base).is_dir() else base.rpartition("/")[0]
+            source = word.with_text(f"{base}/{word.text}")
+        yield from (part for part in call.writes(source) if part.risk > Risk.LOCAL_WRITE)
+        yield from (part for part in call.reads(source, recursive=True) if part.risk > Risk.SAFE)
 
 
 def _sets_privilege(mode: str) -> bool:
@@ -90,42 +96,6 @@ def chmod(call: Call) -> Iterator[Part]:
         )
     for word in operands:
         yield from call.writes(word)
-
-
-def tar(call: Call) -> Iterator[Part]:
-    """Judge ``tar`` by its mode, in its three spellings."""
-    mode = call.words[0].text if call.words else ""
-    letters = mode if not mode.startswith("--") else ""
-    long = " ".join(word.text for word in call.words if word.text.startswith("--"))
-    extracts = "x" in letters or any(call.has(name) for name in ("-x", "--extract", "--get"))
-    creates = any(letter in letters for letter in "cruA") or "--create" in long or call.has("-c", "-r", "-u")
-    archive = call.value("-f", "--file")
-    old_style = bool(mode) and not mode.startswith("-")
-    operands = call.operands[1:] if old_style else call.operands
-    if old_style and "f" in mode and operands:
-        archive, operands = operands[0], operands[1:]
-    if archive is not None and _REMOTE.match(archive.text) and not call.has("--force-local"):
-        yield call.part(Risk.NETWORK_EGRESS, "the archive is on another machine")
-    elif archive is not None:
-        yield from call.writes(archive) if creates else call.reads(archive)
-    if creates:
-        for word in operands:
-            yield from call.reads(word, recursive=True)
-    if extracts and not call.has("-O", "--to-stdout"):
-        yield call.part(Risk.LOCAL_WRITE, "extracts files")
-        if call.has("-P", "--absolute-names") or "P" in letters:
-            yield call.part(Risk.SYSTEM_WRITE, "extracts to absolute paths")
-        if call.value("-C", "--directory") is None:
-            yield from call.writes(Word("."))
-    elif creates:
-        yield call.part(Risk.LOCAL_WRITE, "writes an archive")
-    elif not letters and not long:
-        yield call.part(Risk.UNKNOWN, "the mode of tar is not given")
-
-
-def archive(call: Call) -> Iterator[Part]:
-    """Archivers whose first word is a mode, or that extract into the directory they run in."""
-    yield from call.writes(Word("."))
 
 
 def compress(call: Call) -> Iterator[Part]:
@@ -157,111 +127,6 @@ def mktemp(call: Call) -> Iterator[Part]:
         yield call.part(Risk.LOCAL_WRITE, "makes a temporary file")
 
 
-_REMOVERS = frozenset({"rm", "unlink", "shred"})
-_READERS = frozenset(
-    {"awk", "base32", "base64", "cat", "cut", "egrep", "fgrep", "grep", "head", "hexdump", "less", "more"}
-    | {"nl", "od", "rg", "sed", "sort", "strings", "tac", "tail", "xxd"}
-)
-
-
-def find(call: Call) -> Iterator[Part]:
-    """Judge the actions of ``find`` on what it may find."""
-    words = call.words
-    starts: list[Word] = []
-    for word in words:
-        if word.text.startswith(("-", "(", "!", ",")) and word.text not in {"-", "-H", "-L", "-P"}:
-            break
-        if not word.text.startswith("-"):
-            starts.append(word)
-    starts = starts or [Word(".")]
-    found = _found_names(words, starts)
-    at = len(starts)
-    while at < len(words):
-        flag = words[at].text
-        at += 1
-        if flag in {"-exec", "-execdir", "-ok", "-okdir"}:
-            end = next((i for i in range(at, len(words)) if words[i].text in {";", "+"}), len(words))
-            yield from _find_exec(call, words[at:end], found)
-            if at < end and words[at].text.rpartition("/")[2] in _REMOVERS:
-                yield from _find_removes(call, found)
-            elif at < end and words[at].text.rpartition("/")[2] in _READERS:
-                yield from _find_reads(call, found)
-            at = end + 1
-        elif flag == "-delete":
-            yield from _find_removes(call, found)
-        elif flag in {"-fprint", "-fprint0", "-fls", "-fprintf"} and at < len(words):
-            yield call.part(Risk.LOCAL_WRITE, "writes a list of files")
-            yield from call.writes(words[at])
-            at += 1
-        elif flag == "-files0-from" and at < len(words):
-            yield from call.reads(words[at])
-        elif UNRESOLVED in flag and flag.startswith(UNRESOLVED) and at > len(starts) + 1:
-            yield call.part(Risk.UNKNOWN, "an expression of find is not known before it runs")
-
-
-def _find_removes(call: Call, found: list[Word]) -> Iterator[Part]:
-    """Judge removing all that is found: file by file it is the whole tree, the repository's own files too."""
-    for word in found:
-        place = paths.place(word.text, call.context.scope.cwd, follow=False)
-        yield call.part(*paths.judge_delete(place, call.context.where, recursive=True))
-
-
-def _find_reads(call: Call, found: list[Word]) -> Iterator[Part]:
-    """Judge reading all that is found beyond the workspace: credentials lie there like any file."""
-    for word in found:
-        place = paths.place(word.text, call.context.scope.cwd)
-        if paths.reads_outside(place, call.context.where):
-            yield call.part(Risk.SYSTEM_WRITE, "reads whatever lies there, credentials too")
-
-
-def _found_names(words: list[Word], starts: list[Word]) -> list[Word]:
-    """Return what ``{}`` may stand for: the start itself, or below it what a test lets through."""
-    tests = {
-        "-name",
-        "-iname",
-        "-path",
-        "-ipath",
-        "-wholename",
-        "-regex",
-        "-mtime",
-        "-newer",
-        "-size",
-        "-empty",
-        "-mmin",
-    }
-    given = [word.text for word in words if word.text in tests]
-    if not given:
-        return starts
-    names = [words[at + 1] for at, word in enumerate(words[:-1]) if word.text in {"-name", "-iname"}]
-    if len(given) == 1 and names:
-        return [
-            Word(f"{start.text}/{name.text}", glob=True, raw=start.raw, hidden=start.hidden)
-            for start in starts
-            for name in names
-        ]
-    return [Word(f"{start.text}/found", start.glob, start.raw, start.hidden) for start in starts]
-
-
-def _find_exec(call: Call, inner: list[Word], found: list[Word]) -> Iterator[Part]:
-    for place in found:
-        filled = [
-            Word(word.text.replace("{}", place.text), word.glob or place.glob, word.raw, place.hidden)
-            if "{}" in word.text
-            else word
-            for word in inner
-        ]
-        yield from call.context.command(filled)
-
-
-def fd(call: Call) -> Iterator[Part]:
-    """``fd -x COMMAND``: the command runs on each hit, which may be anything."""
-    for at, word in enumerate(call.words):
-        if word.text in {"-x", "-X", "--exec", "--exec-batch"}:
-            inner = [Word(w.text.replace("{}", UNRESOLVED), w.glob, w.raw) for w in call.words[at + 1 :]]
-            yield from call.context.command([*inner, Word(UNRESOLVED, raw="…")])
-            return
-
-
 def tree_search(call: Call) -> Iterator[Part]:
     """A search that always goes through whole trees."""
     given = call.has("-e", "-f", "--regexp", "--file", "--files")
@@ -275,17 +140,6 @@ def grep(call: Call) -> Iterator[Part]:
     """Judge ``grep -r`` without a start, which reads the current directory."""
     if call.recursive and len(call.operands) < 2:
         yield from call.reads(Word("."), recursive=True)
-
-
-def zip_archive(call: Call) -> Iterator[Part]:
-    """Judge ``zip``: what it packs, and the command that tests the archive."""
-    for at, word in enumerate(call.words[:-1]):
-        if word.text == "-TT":
-            yield from call.runs(call.words[at + 1])
-    for word in call.operands[1:]:
-        yield from call.reads(word, recursive=True)
-    for word in call.operands[:1]:
-        yield from call.writes(word)
 
 
 def inplace(call: Call) -> Iterator[Part]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from odek.trust.paths import UNRESOLVED
 from odek.trust.risk import Part, Risk
+from odek.trust.shell import archives
 from odek.trust.shell.call import Call, parse_arguments
 from odek.trust.shell.programs import Option, Rule, rule_for
 from odek.trust.shell.words import Word
@@ -112,18 +113,26 @@ def _common_options(call: Call) -> Iterator[Part]:
         name, _, value = text.partition("=")
         if name == "--output" and value:
             yield call.part(Risk.LOCAL_WRITE, "writes a file")
-            yield from call.writes(Word(value, word.glob, word.raw))
+            yield from call.writes(word.with_text(value))
         elif name == "--output-directory" and value:
-            yield from call.writes(Word(value, word.glob, word.raw))
+            yield from call.writes(word.with_text(value))
         elif len(name) > 4 and any(known.startswith(name) for known in _STARTS_PROGRAM):
             yield call.part(Risk.CODE_EXECUTION, f"{name} starts a program")
         elif name in _GIVES_SETTINGS and call.name in {"git clone", "git init"}:
             yield call.part(
                 Risk.CODE_EXECUTION, f"{name} gives the repository settings that may start a program"
             )
-        elif name == "--no-index":
-            for operand in call.operands:
-                yield from call.reads(operand)
+
+    for operand in call.operands:
+        # Files beyond the work tree are taken by several commands.
+        if operand.text.startswith("/") or ".." in operand.text.split("/"):
+            yield from (part for part in call.reads(operand, recursive=True) if part.risk > Risk.SAFE)
+
+
+def _apply(call: Call) -> Iterator[Part]:
+    if call.has("--unsafe-paths"):
+        yield call.part(Risk.SYSTEM_WRITE, "may change files outside of the work tree")
+    yield from archives.patched(call, call.operands)
 
 
 def _first(call: Call) -> str:
@@ -319,6 +328,8 @@ _SPECIAL = {
     "bisect": _bisect,
     "submodule": _submodule,
     "worktree": _worktree,
+    "apply": _apply,
+    "am": _apply,
     "archive": _archive,
     "grep": _grep,
     "notes": _changing,

@@ -6,9 +6,9 @@ Each takes one ``Call`` and yields parts of its verdict; ``checks.py`` says when
 import re
 from collections.abc import Iterator
 
-from odek.trust import paths
 from odek.trust.paths import UNRESOLVED
 from odek.trust.risk import Part, Risk
+from odek.trust.shell import archives
 from odek.trust.shell.call import Call
 from odek.trust.shell.words import Word
 
@@ -46,9 +46,9 @@ def rsync(call: Call) -> Iterator[Part]:
         return
     target = call.operands[-1]
     yield from call.writes(target)
+    yield from archives.merges(call, local[:-1], target)
     if any(word.text.startswith("--del") for word in call.words):
-        place = paths.place(target.text, call.context.scope.cwd)
-        yield call.part(*paths.judge_delete(place, call.context.where, recursive=True))
+        yield call.part(*call.context.judge_delete(target, recursive=True, follow=True))
 
 
 def socat(call: Call) -> Iterator[Part]:

@@ -8,7 +8,7 @@ from odek.trust.risk import Part, Risk
 from odek.trust.shell.call import Call
 from odek.trust.shell.words import Word
 
-__all__ = ["awk", "jq", "sed", "sql"]
+__all__ = ["awk", "dc", "jq", "sed", "sql"]
 
 _AWK_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _AWK_RUNS = re.compile(
@@ -179,7 +179,7 @@ def sql(call: Call) -> Iterator[Part]:
     named = {"-c", "--command", "-e", "--execute", "-cmd"}
     texts = [
         item.value.text for item in call.arguments if item.name in named and item.value
-    ] + call.context.stdin
+    ] + call.context.texts
     if call.rule.operands == "-":
         texts += [word.text for word in call.operands[1:]]
         for word in call.operands[:1]:
@@ -204,3 +204,12 @@ def jq(call: Call) -> Iterator[Part]:
     for at, word in enumerate(call.words[:-2]):
         if word.text in {"--slurpfile", "--rawfile", "--argfile"}:
             yield from call.reads(call.words[at + 2])
+
+
+def dc(call: Call) -> Iterator[Part]:
+    """Judge the desk calculator: ``!`` in its program starts a command."""
+    texts = [item.value.text for item in call.arguments if item.name in {"-e", "--expression"} and item.value]
+    if call.operands or call.has("-f", "--file") or not texts:
+        texts += [UNRESOLVED] if call.operands or not call.context.texts else call.context.texts
+    if any("!" in re.sub(r"![<>=]", "", text) or UNRESOLVED in text for text in texts):
+        yield call.part(Risk.CODE_EXECUTION, "the program runs commands or is not known before it runs")

@@ -4,21 +4,27 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from odek.trust.shell.grammar import text_of
+from odek.trust.shell.grammar import plain, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 __all__ = [
+    "DECODERS",
     "adjacent",
-    "assigned",
     "backquoted",
     "decodes",
     "descendants",
     "evaluates",
     "heredoc_text",
+    "leaves",
+    "outside_substitutions",
     "starts_itself",
 ]
+
+
+DECODERS = frozenset({"base64", "base32", "basenc", "xxd", "rev", "tr", "openssl", "gpg", "uudecode"})
+"""Programs that turn unreadable text into readable."""
 
 
 def adjacent(nodes: Sequence["Node"]) -> list[list["Node"]]:
@@ -48,30 +54,33 @@ def descendants(node: "Node") -> Sequence["Node"]:
     return found
 
 
-def assigned(node: "Node") -> set[str]:
-    """Return the variables that anything below ``node`` may set."""
-    names = set()
+def outside_substitutions(node: "Node") -> str:
+    """Return the source of a node without the commands in it, whose words are no names here."""
+    source, start = bytearray(node.text or b""), node.start_byte
     for child in descendants(node):
-        if child.type == "variable_assignment":
-            name = child.child_by_field_name("name")
-            if name is not None:
-                names.add(text_of(name).partition("[")[0])
-        elif child.type == "command" and re.match(
-            r"(read|readarray|mapfile|getopts|printf|let)\b", text_of(child)
-        ):
-            names.update(re.findall(r"[A-Za-z_]\w*", text_of(child)))
-    return names
+        if child.type in {"command_substitution", "process_substitution"}:
+            length = child.end_byte - child.start_byte
+            source[child.start_byte - start : child.end_byte - start] = b" " * length
+    return plain(bytes(source))
 
 
 def decodes(node: "Node") -> bool:
     """Whether a program that turns unreadable text into readable runs somewhere below."""
-    names = {text_of(child) for child in descendants(node) if child.type == "command_name"}
-    return bool(names & {"base64", "base32", "basenc", "xxd", "rev", "tr", "openssl", "gpg", "uudecode"})
+    below = (node, *descendants(node))
+    return any(child.type == "command_name" and text_of(child) in DECODERS for child in below)
 
 
 def heredoc_text(node: "Node") -> str:
     """Return the body of a here-document."""
     return next((text_of(child) for child in node.named_children if child.type == "heredoc_body"), "")
+
+
+def leaves(node: "Node") -> bool:
+    """Whether nothing behind ``node`` runs once it has run: it ends with ``exit`` or the like."""
+    while node.type in {"compound_statement", "list"} and node.named_children:
+        node = node.named_children[-1]
+    name = node.child_by_field_name("name")
+    return name is not None and text_of(name) in {"exit", "return", "break", "continue"}
 
 
 def starts_itself(body: "Node", name: str) -> bool:

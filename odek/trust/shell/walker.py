@@ -1,19 +1,22 @@
 """The walk over a command line: every node that can run something is visited."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from odek.trust.paths import UNRESOLVED, Where
+from odek.trust.paths import Where
 from odek.trust.risk import Part, Risk
-from odek.trust.shell import commands
+from odek.trust.shell import assignments, commands
+from odek.trust.shell.arithmetic import may_run_code
 from odek.trust.shell.call import Context
-from odek.trust.shell.evaluator import Evaluator, unknown
+from odek.trust.shell.evaluator import unknown
+from odek.trust.shell.flow import Flow
 from odek.trust.shell.grammar import DECEIVING, parse, text_of
-from odek.trust.shell.outputs import decode_base64
+from odek.trust.shell.journey import Journey
+from odek.trust.shell.marks import SPACE
 from odek.trust.shell.scope import Scope
-from odek.trust.shell.tree import assigned, decodes, evaluates, starts_itself
-from odek.trust.shell.variables import judge_assignment
+from odek.trust.shell.tree import evaluates
+from odek.trust.shell.values import Value
+from odek.trust.shell.variables import holds_secret, judge_assignment
 from odek.trust.shell.words import Word
 
 if TYPE_CHECKING:
@@ -22,24 +25,28 @@ if TYPE_CHECKING:
 __all__ = ["Walker"]
 
 _NESTED_SHELLS_LIMIT = 8
-# The body of a loop is judged so often at most; no measurement behind this.
-_ROUNDS_LIMIT = 8
+# A command costs as many steps as so many nodes; measured on everyday commands.
+_COMMAND_STEPS = 8
 
 
-class Walker(Evaluator):
-    """Visits the nodes of one command line in the order in which the shell would.
-
-    The scope follows assignments and changes of directory. What a branch or loop may or
-    may not have set counts as not known behind it.
-    """
+class Walker(Flow):
+    """Visits the nodes of one command line in the order in which the shell would."""
 
     def __init__(
-        self, where: Where, scope: Scope, *, depth: int = 0, functions: set[str] | None = None
+        self,
+        where: Where,
+        scope: Scope,
+        journey: Journey,
+        *,
+        outer: int = 0,
+        depth: int = 0,
+        functions: "dict[str, Node] | None" = None,
+        running: set[str] | None = None,
     ) -> None:
-        super().__init__(where, scope)
+        super().__init__(where, scope, journey, outer)
         self._depth = depth
-        self._functions = functions if functions is not None else set()
-        self._decoder = False
+        self._functions = functions if functions is not None else {}
+        self._running = running if running is not None else set()
         self._visits: dict[str, Callable[[Node], object]] = {
             "command": self._command,
             "redirected_statement": self._redirected,
@@ -51,14 +58,15 @@ class Walker(Evaluator):
             "unset_command": self._declaration,
             "function_definition": self._function,
             "for_statement": self._for,
-            "if_statement": self._uncertain,
-            "while_statement": self._uncertain,
-            "c_style_for_statement": self._uncertain,
-            "case_statement": self._uncertain,
-            "test_command": self._arithmetic,
-            "compound_statement": self._arithmetic,
-            "command_substitution": self._substitution,
-            "process_substitution": self._substitution,
+            "if_statement": self._branches,
+            "case_statement": self._branches,
+            "while_statement": self._loop,
+            "c_style_for_statement": self._counting_loop,
+            "test_command": self._test,
+            "compound_statement": self._evaluated_statement,
+            "arithmetic_expansion": self.evaluate,
+            "command_substitution": self.substitution,
+            "process_substitution": self.substitution,
             "file_redirect": self._redirect,
             "herestring_redirect": self._redirect,
             "heredoc_redirect": self._redirect,
@@ -72,104 +80,74 @@ class Walker(Evaluator):
             return [unknown(text, "nests too many shells")]
         root, certain = parse(text)
         if not certain:
-            self._parts.append(unknown(text, "the grammar cannot read it with certainty"))
+            self._add([unknown(text, "the grammar cannot read it with certainty")])
         self._visit(root)
         if "@P}" in text:
-            self._parts.append(
-                Part(text[:200], Risk.CODE_EXECUTION, "expands a variable as a prompt, which runs commands")
-            )
+            reason = "expands a variable as a prompt, which runs commands"
+            self._add([Part(text[:200], Risk.CODE_EXECUTION, reason)])
+        if self._journey.is_over:
+            self._add([unknown(text, "takes too many steps to be followed")])
         return self._parts
 
-    # -- structure -------------------------------------------------------------------------------------------
-
     def _visit_type(self, node: "Node") -> None:
-        visit = self._visits.get(node.type)
-        if visit is not None and (node.type != "compound_statement" or evaluates(node)):
-            visit(node)
-        else:
-            self._children(node)
+        self._visits.get(node.type, self._children)(node)
 
-    def _subshell(self, node: "Node") -> None:
-        self._isolated(node.named_children)
+    # -- arithmetic ------------------------------------------------------------------------------------------
 
-    def _list(self, node: "Node") -> None:
-        """Visit ``a && b || c``: behind ``||`` it is not certain what ran before."""
-        if any(child.type == "||" for child in node.children):
-            self._uncertain(node)
-        else:
-            self._children(node)
+    def _counting_loop(self, node: "Node") -> None:
+        self._expressions(node)
+        self._loop(node)
+        self._expressions(node)
 
-    def _uncertain(self, node: "Node") -> None:
-        """Visit nodes of which some may not run, or run again with what they set before."""
-        names, cwd = assigned(node), self._scope.cwd
-        self._scope.forget(names)
+    def _expressions(self, node: "Node") -> None:
+        """Judge the three expressions of ``for ((…; …; …))``."""
+        for field in ("initializer", "condition", "update"):
+            for child in node.children_by_field_name(field):
+                self.evaluate(child)
+
+    def _evaluated_statement(self, node: "Node") -> None:
+        """``(( ))`` is arithmetic; braces are only a group."""
+        if evaluates(node):
+            self.evaluate(node)
         self._children(node)
-        self._scope.forget(names)
-        self._scope.forget_directory_unless(cwd)
 
-    def _for(self, node: "Node") -> None:
-        """Visit the body once for each value that the loop is known to have, else once."""
-        variables = [text_of(child) for child in node.named_children if child.type == "variable_name"][:1]
-        values = self._words(*node.children_by_field_name("value"))
-        certain = all(UNRESOLVED not in word.text and not word.hidden for word in values)
-        rounds = [word.text for word in values] if certain and 0 < len(values) <= _ROUNDS_LIMIT else [None]
-        names, cwd, body = assigned(node), self._scope.cwd, node.child_by_field_name("body")
-        self._scope.forget(names)
-        for value in rounds:
-            for name in variables:
-                self._scope.assign(name, value)
-            if body is not None:
-                self._visit(body)
-        self._scope.forget([*names, *variables])
-        self._scope.forget_directory_unless(cwd)
+    def _test(self, node: "Node") -> None:
+        """Judge ``[[ ]]`` and ``[ ]``: comparing numbers evaluates both sides."""
+        self._compared(node, evaluates=text_of(node).startswith("[["))
+        self._children(node)
 
-    def _pipeline(self, node: "Node") -> None:
-        """Visit the stages; what an earlier one is known to print is the input of a later one."""
-        stdin, decoder = list(self._stdin), self._decoder
-        for stage in node.named_children:
-            self._isolated([stage])
-            output = self._fixed_output(stage)
-            if output is not None:
-                self._stdin.append(output)
-            if decodes(stage):
-                self._decoder = True
-                self._stdin += [
-                    decoded for text in self._stdin if (decoded := decode_base64(text)) is not None
-                ]
-        self._stdin, self._decoder = stdin, decoder
+    def _compared(self, node: "Node", *, evaluates: bool) -> None:
+        operator = node.child_by_field_name("operator")
+        name = text_of(operator) if operator is not None else ""
+        sides = [child for child in node.named_children if child != operator]
+        if name == "-v" or (evaluates and name in {"-eq", "-ne", "-lt", "-le", "-gt", "-ge"}):
+            for side in sides:
+                self.evaluate(side)
+                for word in self._words(side):
+                    self._evaluate_word(node, word, subscripts_only=name == "-v")
+        for side in sides:
+            self._compared(side, evaluates=evaluates)
 
-    def _function(self, node: "Node") -> None:
-        name_node, body = node.child_by_field_name("name"), node.child_by_field_name("body")
-        name = text_of(name_node) if name_node is not None else ""
-        if body is None:
+    def _evaluate_word(self, node: "Node", word: Word, *, subscripts_only: bool = False) -> None:
+        value = Value((word.marked(),), word.foreign, word.hidden)
+        if subscripts_only and not (word.foreign or word.hidden or "[" in word.text):
             return
-        if starts_itself(body, name):
-            self._parts.append(Part(text_of(node), Risk.BLOCKED, "a function that starts itself without end"))
-        self._functions.add(name)
-        names, cwd = assigned(body), self._scope.cwd
-        self._scope.forget(names)
-        self._visit(body)
-        self._scope.forget(names)
-        self._scope.forget_directory_unless(cwd)
-
-    def _arithmetic(self, node: "Node") -> None:
-        """Tests and ``(( ))`` evaluate their words: a subscript may hold a command even in quotes."""
-        if re.search(r"['\"].*\[.*(\$\(|`)", text_of(node), re.DOTALL):
-            self._parts.append(
-                Part(text_of(node), Risk.CODE_EXECUTION, "evaluates a subscript that holds a command")
-            )
-        self._children(node)
+        self._evaluate_value(node, value)
 
     # -- commands --------------------------------------------------------------------------------------------
 
     def _command(self, node: "Node", extra: Sequence[Word] = ()) -> None:
+        if not self._journey.step(_COMMAND_STEPS):
+            return
+        self._number = self._journey.number(self._outer, node.start_byte)
+        stdin = list(self._stdin)
         nodes: list[Node] = []
         behind: list[Word] = []
         assigned_to = -1
         for child in node.named_children:
             match child.type:
                 case "variable_assignment":
-                    self._assign(child, temporary=True)
+                    self._assign(child, temporary=True, splits=_is_read(node))
                     assigned_to = child.end_byte
                 case "herestring_redirect" | "file_redirect" | "heredoc_redirect":
                     behind += self._redirect(child)
@@ -178,72 +156,116 @@ class Walker(Evaluator):
                 case _:
                     nodes.append(child)
         if nodes and nodes[0].start_byte == assigned_to:
-            self._parts.append(unknown(text_of(node), "the grammar breaks an assignment apart"))
+            self._add([unknown(text_of(node), "the grammar breaks an assignment apart")])
         words = [*self._words(*nodes), *behind, *extra]
         if words and words[0].text in {"{", "}"}:
             # The braces around the body of a coprocess, which the grammar takes for words.
             words = words[1:]
-        self._parts += commands.judge_command(words, self._context())
-        self._scope.run_builtin([word.text for word in words])
+        self._number = self._journey.number(self._outer, node.start_byte)
+        self._run(node, words)
+        self._stdin = stdin
+
+    def _run(self, node: "Node", words: list[Word]) -> None:
+        """Judge a command, and what it changes for the commands behind it."""
+        self._add(commands.judge_command(words, self._context()))
+        effective = assignments.without_wrappers(words)
+        if effective and effective[0].text in self._functions:
+            number = self._number
+            self._call_function(effective[0].text, effective[1:])
+            self._number = number
+        evaluated = assignments.run(effective, self._stdin[-1] if self._stdin else None, self._scope)
+        for value in evaluated:
+            self._evaluate_value(node, value)
+        self._scope.run_builtin([word.text for word in effective])
 
     def _context(self) -> Context:
         return Context(
             where=self._where,
             scope=self._scope,
-            functions=self._functions,
+            functions=self._functions.keys(),
             stdin=self._stdin,
             shell=self._nested_shell,
             command=lambda words: commands.judge_command(words, self._context()),
-            piped_from_decoder=self._decoder,
         )
 
-    def _nested_shell(self, text: str) -> list[Part]:
+    def _nested_shell(self, text: str, arguments: Sequence[Word] = ()) -> list[Part]:
         if DECEIVING.search(text):
             return [unknown(text, "holds control or invisible characters")]
-        return Walker(self._where, self._scope.copy(), depth=self._depth + 1, functions=self._functions).code(
-            text
-        )
+        scope = self._scope.copy()
+        if arguments:
+            scope.assign("0", self._word_value(arguments[0]))
+            scope.assign_positional([self._word_value(word) for word in arguments[1:]])
+        return Walker(
+            self._where,
+            scope,
+            self._journey,
+            outer=self._number,
+            depth=self._depth + 1,
+            functions=self._functions,
+            running=self._running,
+        ).code(text)
 
-    def _assign(self, node: "Node", *, temporary: bool = False) -> None:
+    def _assign(self, node: "Node", *, temporary: bool = False, splits: bool = False) -> None:
         name_node, value_node = node.child_by_field_name("name"), node.child_by_field_name("value")
         name = text_of(name_node).partition("[")[0] if name_node is not None else ""
         if name_node is not None:
             self._children(name_node)
-        value: str | None = ""
+            if name_node.type == "subscript" and name not in self._scope.keyed:
+                self.evaluate(name_node)
+        value = Value.of("")
         if value_node is not None:
             self._note_variables(value_node)
             value = self._expander.value(value_node)
-        judged = judge_assignment(name, value or "")
-        if judged is not None:
-            self._parts.append(Part(text_of(node), *judged))
-        else:
-            self._parts.append(Part(text_of(node), Risk.SAFE, "sets a variable"))
+        # `IFS=, read -r a b` splits one line, and nothing else.
+        judged = None if splits and name == "IFS" else judge_assignment(name, value.texts[0])
+        self._note(node, *(judged or (Risk.SAFE, "sets a variable")))
+        if name in self._scope.integers:
+            self._evaluate_value(node, value)
+            value = value if may_run_code(value, self._scope) else Value.of("0")
         if not temporary:
             appended = any(child.type == "+=" for child in node.children)
-            subscript = name_node is not None and name_node.type == "subscript"
-            self._scope.assign(name, None if appended or subscript else value)
+            if appended or (name_node is not None and name_node.type == "subscript"):
+                is_array = value_node is None or value_node.type == "array" or not appended
+                value = _appended(self._scope.value(name), value, SPACE if is_array else "")
+            self._scope.assign(name, value)
 
     def _declaration(self, node: "Node") -> None:
-        words = [Word(text_of(node.children[0]), raw=text_of(node.children[0]))]
+        self._number = self._journey.number(self._outer, node.start_byte)
+        program = text_of(node.children[0])
+        words = [Word(program, raw=program)]
+        flags = "".join(text_of(child) for child in node.named_children if text_of(child)[:1] == "-")
         for child in node.named_children:
             if child.type == "variable_assignment":
+                self._scope.declare([_target(child)], integer="i" in flags, keyed="A" in flags)
                 self._assign(child)
-                raw = text_of(child)
-                words.append(Word(raw.replace(UNRESOLVED, ""), raw=raw))
-            elif child.type in {"file_redirect", "herestring_redirect", "heredoc_redirect"}:
+                if "n" in flags:
+                    self._refer(child)
+                words.append(Word(text_of(child).replace("\x00", ""), raw=text_of(child)))
+            elif child.type.endswith("_redirect"):
                 self._redirect(child)
             else:
-                words += self._words(child)
+                found = self._words(child)
+                words += found
+                self._scope.declare([w.text for w in found], integer="i" in flags, keyed="A" in flags)
         if node.type == "unset_command":
             for word in words[1:]:
-                self._scope.assign(word.text, "")
-        self._parts += commands.judge_command(words, self._context())
+                self._scope.assign(word.text, Value.of(""))
+        self._run(node, words)
+
+    def _refer(self, node: "Node") -> None:
+        """Make a variable another name of the one that its value names."""
+        name = _target(node)
+        for target in self._scope.value(name).texts:
+            if holds_secret(target):
+                self._note(node, Risk.SYSTEM_WRITE, f"uses {target}, a credential by its name")
+            self._scope.assign(name, self._scope.value(target))
 
     def _redirected(self, node: "Node") -> None:
         """Visit redirections first, then the statement that they belong to."""
         stdin = list(self._stdin)
         body = node.child_by_field_name("body")
         extra: list[Word] = []
+        self._number = self._journey.number(self._outer, node.start_byte)
         for child in node.named_children:
             if child != body:
                 extra += self._redirect(child)
@@ -257,9 +279,7 @@ class Walker(Evaluator):
                     if child != body:
                         self._redirect(child)
                 if extra:
-                    self._parts.append(
-                        unknown(text_of(node), "words behind a redirection that belong to no command")
-                    )
+                    self._note(node, Risk.UNKNOWN, "words behind a redirection that belong to no command")
         for child in node.named_children:
             if child.type == "heredoc_redirect":
                 self._rest_of_heredoc(child)
@@ -279,3 +299,23 @@ class Walker(Evaluator):
                 continue
             if node.field_name_for_named_child(index) != "argument":
                 self._visit(child)
+
+
+def _is_read(node: "Node") -> bool:
+    name = node.child_by_field_name("name")
+    return name is not None and text_of(name) in {"read", "mapfile", "readarray"}
+
+
+def _target(node: "Node") -> str:
+    name = node.child_by_field_name("name")
+    return text_of(name).partition("[")[0] if name is not None else ""
+
+
+def _appended(before: Value, added: Value, separator: str) -> Value:
+    """Return a value with something behind it, or an array with an element more."""
+    texts = [first + separator + second for first in before.texts for second in added.texts]
+    return Value(
+        tuple(dict.fromkeys(texts[:32])),
+        before.foreign or added.foreign or len(texts) > 32,
+        before.hidden or added.hidden,
+    )

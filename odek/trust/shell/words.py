@@ -3,98 +3,129 @@
 Quotes, backslashes, ``$'…'``, braces, tildes and the expansions whose value is fixed are
 carried out; what only the running shell knows becomes ``UNRESOLVED``. Nothing is executed
 and no file is read.
-
-While a word is put together, characters that act because they are not quoted are
-carried as private-use characters; a command that holds such characters itself is refused
-by the caller.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from odek.trust.paths import UNRESOLVED
+from odek.trust.shell import marks
 from odek.trust.shell.grammar import plain, text_of
+from odek.trust.shell.marks import ACTIVE_TILDE
+from odek.trust.shell.parameters import Parameter, apply, parse_parameter
 from odek.trust.shell.scope import Scope
+from odek.trust.shell.values import Value
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["ACTIVE_CHARACTERS", "Expander", "Word", "decode_ansi_c"]
+__all__ = ["Expander", "Surroundings", "Word", "decode_ansi_c"]
 
-_STAR, _QUERY, _BRACKET, _OPEN, _COMMA, _CLOSE, _TILDE, _SPACE = map(chr, range(0xE000, 0xE008))
-ACTIVE_CHARACTERS = re.compile("[\ue000-\ue007]")
-_ACTIVATE = str.maketrans("*?[{,}~", _STAR + _QUERY + _BRACKET + _OPEN + _COMMA + _CLOSE + _TILDE)
-_SPLIT = str.maketrans("*?[ \t\n", _STAR + _QUERY + _BRACKET + _SPACE * 3)
-_PLAIN = str.maketrans(_STAR + _QUERY + _BRACKET + _OPEN + _COMMA + _CLOSE + _TILDE + _SPACE, "*?[{,}~ ")
-_GLOB = re.compile(f"[{_STAR}{_QUERY}{_BRACKET}]")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_RANGE = re.compile(r"(-?\d{1,9}|[A-Za-z])\.\.(-?\d{1,9}|[A-Za-z])(?:\.\.-?\d{1,9})?$")
-# More alternatives than a person writes; beyond them the word counts as unresolved.
-_ALTERNATIVES_LIMIT = 64
 
 
 class Word(msgspec.Struct, frozen=True):
     """One word of a command, quotes gone.
 
-    ``glob`` says that unquoted pattern characters are in it. ``raw`` is its source.
-    ``hidden`` marks a value that a decoder produced, so that nobody reading could tell it.
+    Attributes:
+        text: The word; ``UNRESOLVED`` stands for a part that is not known.
+        glob: Unquoted pattern characters are in it.
+        raw: Its source.
+        hidden: A decoder produced it, so that nobody reading could tell it.
+        foreign: It comes from data that the command reads: whoever wrote that chose it.
+        maybe: It is one of several that this word may be.
     """
 
     text: str
     glob: bool = False
     raw: str = ""
     hidden: bool = False
+    foreign: bool = False
+    maybe: bool = False
 
     @property
     def known(self) -> bool:
         """Whether the whole value is fixed."""
-        return UNRESOLVED not in self.text and not self.glob
+        return UNRESOLVED not in self.text and not (self.glob or self.foreign or self.maybe)
+
+    def with_text(self, text: str) -> "Word":
+        """Return a word of the same origin with another text, such as a piece of this one."""
+        return msgspec.structs.replace(self, text=text)
+
+    def marked(self) -> str:
+        """Return the word as marked text."""
+        return marks.with_active_pattern(self.text) if self.glob else self.text
+
+
+class Surroundings(Protocol):
+    """Who evaluates what stands inside words."""
+
+    def substitution(self, node: "Node") -> Value:
+        """Judge a command or process substitution, and return its output as far as it is known."""
+        ...
+
+    def evaluate(self, node: "Node") -> None:
+        """Judge text that is evaluated as arithmetic."""
+        ...
 
 
 class Expander:
-    """Turns nodes into words within a scope.
+    """Turns nodes into words within a scope."""
 
-    ``on_substitution`` is asked for the output of each command or process substitution:
-    its text where that is fixed, None where it is not.
-    """
-
-    def __init__(self, scope: Scope, on_substitution: "Callable[[Node], Word]") -> None:
+    def __init__(self, scope: Scope, surroundings: Surroundings) -> None:
         self._scope = scope
-        self._on_substitution = on_substitution
+        self._surroundings = surroundings
         self._hidden = False
+        self._foreign = False
+        self._assigning = False
 
     def words(self, *nodes: "Node") -> list[Word]:
         """Return the words that ``nodes`` expand to, which stand together without a gap."""
-        self._hidden = False
+        hidden, foreign = self._begin()
         marked = "".join(self._marked(node) for node in nodes)
         raw = "".join(text_of(node) for node in nodes)
-        return [self._finish(field, raw) for item in _braces(marked) for field in _fields(item)]
+        several = marks.is_uncertain(marked)
+        found = [self._finish(field, raw, maybe=several) for field in marks.fields(marked)]
+        self._hidden, self._foreign = hidden, foreign
+        return found
 
-    def value(self, node: "Node") -> str:
-        """Return the one value of ``node`` where no splitting happens, as in an assignment."""
-        self._hidden = False
+    def value(self, node: "Node") -> Value:
+        """Return the value of ``node`` where no splitting happens, as in an assignment."""
+        hidden, foreign = self._begin()
+        assigning, self._assigning = self._assigning, True
         marked = self._marked(node)
-        parts = [self._tilde(part) for part in marked.split(":")] if _TILDE in marked else [marked]
-        return ":".join(parts).translate(_PLAIN)
+        if ACTIVE_TILDE in marked:
+            marked = ":".join(self._tilde(part) for part in marked.split(":"))
+        texts = marks.alternatives([marked.replace(ACTIVE_TILDE, "~")])
+        value = Value(tuple(dict.fromkeys(texts)), self._foreign, self._hidden)
+        self._assigning = assigning
+        self._hidden, self._foreign = hidden, foreign
+        return value
 
-    def _finish(self, marked: str, raw: str) -> Word:
+    def _begin(self) -> tuple[bool, bool]:
+        """Start a word, perhaps within another one; return what is known of that."""
+        outer = self._hidden, self._foreign
+        self._hidden = self._foreign = False
+        return outer
+
+    def _finish(self, marked: str, raw: str, *, maybe: bool) -> Word:
         marked = self._tilde(marked)
-        if (cut := marked.find("=" + _TILDE)) >= 0:
+        if (cut := marked.find("=" + ACTIVE_TILDE)) >= 0:
             marked = marked[: cut + 1] + self._tilde(marked[cut + 1 :])
-        return Word(marked.translate(_PLAIN), bool(_GLOB.search(marked)), raw, self._hidden)
+        text = marks.plain_text(marked)
+        return Word(text, marks.has_pattern(marked), raw, self._hidden, self._foreign, maybe)
 
     def _tilde(self, marked: str) -> str:
-        if not marked.startswith(_TILDE):
+        if not marked.startswith(ACTIVE_TILDE):
             return marked
         name, slash, rest = marked[1:].partition("/")
-        home = self._scope.value("HOME")
+        home = marks.any_of(self._scope.value("HOME").texts)
         if name == "":
             base = home
         elif name == "+":
-            base = self._scope.cwd
+            base = marks.any_of(self._scope.directories)
         elif name == "root":
             base = "/root"
         elif name == self._scope.home.rsplit("/", 1)[-1]:
@@ -102,13 +133,13 @@ class Expander:
         elif re.fullmatch(r"[\w.-]+", name):
             base = self._scope.home.rsplit("/", 1)[0] + "/" + name
         else:
-            base = None
-        return (UNRESOLVED if base is None else base) + slash + rest
+            base = UNRESOLVED
+        return base + slash + rest
 
     def _marked(self, node: "Node") -> str:
         match node.type:
             case "word" | "number" | "file_descriptor" | "extglob_pattern" | "regex" | "variable_name":
-                return _unquoted(text_of(node))
+                return self._unquoted(text_of(node))
             case "raw_string":
                 return text_of(node)[1:-1]
             case "ansi_c_string":
@@ -119,29 +150,59 @@ class Expander:
                 return "".join(self._marked(child) for child in node.named_children)
             case "concatenation" | "command_name":
                 return self._joined(node)
+            case "array":
+                return marks.SPACE.join(
+                    word.marked() for child in node.named_children for word in self._element(child)
+                )
             case "simple_expansion" | "expansion":
-                return self._expansion(node).translate(_SPLIT)
+                return self._split(self._expansion(node))
             case "command_substitution":
-                return self._substitution(node).translate(_SPLIT)
+                return self._split(self._substitution(node))
             case "process_substitution":
-                self._on_substitution(node)
+                self._surroundings.substitution(node)
                 return "/dev/fd/63"
             case "arithmetic_expansion":
-                self._visit(node)
+                self._surroundings.evaluate(node)
                 return "0"
             case "brace_expression":
-                return text_of(node).translate(_ACTIVATE)
+                return self._unquoted(text_of(node))
             case _:
                 self._visit(node)
                 return UNRESOLVED
+
+    def _element(self, node: "Node") -> list[Word]:
+        """Return the words of one element of an array, the subscript before it left out."""
+        hidden, foreign, assigning = self._hidden, self._foreign, self._assigning
+        self._assigning = False
+        words = self.words(node)
+        self._assigning = assigning
+        self._hidden = hidden or any(word.hidden for word in words)
+        self._foreign = foreign or any(word.foreign for word in words)
+        return [word.with_text(_SUBSCRIPT.sub("", word.text)) for word in words]
+
+    def _split(self, text: str) -> str:
+        return text if self._assigning else marks.split_active(text)
+
+    def _unquoted(self, source: str) -> str:
+        """Return unquoted source as marked text; in an assignment only a tilde acts."""
+        activate = marks.tilde_activated if self._assigning else marks.activated
+        if "\\" not in source:
+            return activate(source)
+        out, at = [], 0
+        for match in _ESCAPE.finditer(source):
+            out.append(activate(source[at : match.start()]))
+            out.append("" if match[1] == "\n" else match[1])
+            at = match.end()
+        out.append(activate(source[at:]))
+        return "".join(out)
 
     def _joined(self, node: "Node") -> str:
         """Concatenate children, keeping what lies between them in the source."""
         source, out, at = node.text or b"", [], node.start_byte
         for child in node.children:
             gap = plain(source[at - node.start_byte : child.start_byte - node.start_byte])
-            out.append(_unquoted(gap))
-            out.append(_unquoted(text_of(child)) if not child.is_named else self._marked(child))
+            out.append(self._unquoted(gap))
+            out.append(self._unquoted(text_of(child)) if not child.is_named else self._marked(child))
             at = child.end_byte
         return "".join(out)
 
@@ -159,72 +220,59 @@ class Expander:
                 case "simple_expansion" | "expansion":
                     out.append(self._expansion(child))
                 case _:
-                    out.append(self._marked(child).translate(_PLAIN))
+                    out.append(marks.plain_text(self._marked(child)))
         out.append(_double_quoted(source[at:]))
         whole = "".join(out)
         start = whole.find('"') + 1
         return whole[start : whole.rfind('"')]
 
     def _substitution(self, node: "Node") -> str:
-        word = self._on_substitution(node)
-        self._hidden = self._hidden or word.hidden
-        return word.text.rstrip("\n")
+        return self._used(self._surroundings.substitution(node).map(lambda text: text.rstrip("\n")))
+
+    def _used(self, value: Value) -> str:
+        """Return ``value`` as marked text; its origin is that of the word that it is in."""
+        self._hidden = self._hidden or value.hidden
+        self._foreign = self._foreign or value.foreign
+        return marks.any_of(value.texts)
 
     def _expansion(self, node: "Node") -> str:
         """Return the value of ``$x`` or ``${x…}``; walk into defaults and subscripts."""
         self._visit(node)
-        text = text_of(node)
-        match = _PARAMETER.match(text)
-        if match is None:
+        parameter = parse_parameter(text_of(node), self._scope)
+        if parameter is None:
             return UNRESOLVED
-        name, rest = match[1], text[match.end() :].removesuffix("}")
-        value = self._scope.value(name)
-        if name == "IFS" and not self._scope.is_set("IFS"):
+        if parameter.name == "IFS" and not self._scope.is_set("IFS"):
             return " "
-        if not rest:
-            return UNRESOLVED if value is None else value
-        if name == "#":
-            return "0"
-        operator = _OPERATOR.match(rest)
-        match operator[1] if operator else "":
-            case "-" | "=":
-                return value or self._default(node)
-            case "+":
-                return self._default(node) if value else UNRESOLVED
-            case "?" if value is not None:
-                return value
-        return UNRESOLVED
+        if parameter.operator in {"-", "=", "+"}:
+            return self._with_default(node, parameter)
+        return self._used(apply(parameter, is_set=self._scope.is_set(parameter.name)))
 
-    def _default(self, node: "Node") -> str:
-        """Return the word behind ``:-``: what an attacker would choose for an unset variable."""
+    def _with_default(self, node: "Node", parameter: Parameter) -> str:
+        """Return the value; for an unset variable, the word behind ``:-``, which an attacker would choose."""
         children = [
             child for child in node.named_children if child.type not in {"variable_name", "subscript"}
         ]
-        return "".join(self._marked(child) for child in children).translate(_PLAIN)
+        is_set = self._scope.is_set(parameter.name) or parameter.value.text is not None
+        own = [text for text in parameter.value.texts if text]
+        if is_set and own and parameter.operator != "+":
+            return self._used(msgspec.structs.replace(parameter.value, texts=tuple(own)))
+        if not is_set and parameter.operator == "+":
+            return UNRESOLVED
+        return "".join(marks.plain_text(self._marked(child)) for child in children)
 
     def _visit(self, node: "Node") -> None:
         """Report the substitutions below ``node`` whatever the node itself means."""
         for child in node.named_children:
-            if child.type in {"command_substitution", "process_substitution"}:
-                self._on_substitution(child)
-            else:
-                self._visit(child)
+            match child.type:
+                case "command_substitution" | "process_substitution":
+                    self._surroundings.substitution(child)
+                case "arithmetic_expansion":
+                    self._surroundings.evaluate(child)
+                case _:
+                    self._visit(child)
 
 
-_PARAMETER = re.compile(r"\$\{?([A-Za-z_]\w*|[@*#?$!0-9-])")
-_OPERATOR = re.compile(r":?([-=+?])")
-
-
-def _unquoted(source: str) -> str:
-    if "\\" not in source:
-        return source.translate(_ACTIVATE)
-    out, at = [], 0
-    for match in _ESCAPE.finditer(source):
-        out.append(source[at : match.start()].translate(_ACTIVATE))
-        out.append("" if match[1] == "\n" else match[1])
-        at = match.end()
-    out.append(source[at:].translate(_ACTIVATE))
-    return "".join(out)
+_SUBSCRIPT = re.compile(r"^\[[^\]]*\]\+?=")
 
 
 def _double_quoted(source: bytes) -> str:
@@ -233,71 +281,6 @@ def _double_quoted(source: bytes) -> str:
         lambda match: "" if match[1] == "\n" else match[1],
         plain(source),
     )
-
-
-def _fields(marked: str) -> Iterator[str]:
-    if _SPACE not in marked:
-        yield marked
-    else:
-        yield from (field for field in marked.split(_SPACE) if field)
-
-
-def _braces(marked: str) -> list[str]:
-    """Expand active braces, the leftmost group first."""
-    if _OPEN not in marked:
-        return [marked]
-    done: list[str] = []
-    todo = [marked]
-    while todo:
-        if len(todo) + len(done) > _ALTERNATIVES_LIMIT:
-            return [UNRESOLVED]
-        item = todo.pop()
-        group = _first_group(item)
-        if group is None:
-            done.append(item)
-        else:
-            start, end, choices = group
-            todo.extend(item[:start] + choice + item[end:] for choice in reversed(choices))
-    return done
-
-
-def _first_group(marked: str) -> tuple[int, int, list[str]] | None:
-    start = marked.find(_OPEN)
-    while start >= 0:
-        depth, at, choices = 0, start + 1, []
-        for index in range(start, len(marked)):
-            char = marked[index]
-            if char == _OPEN:
-                depth += 1
-            elif char == _CLOSE:
-                depth -= 1
-                if depth == 0:
-                    choices.append(marked[at:index])
-                    chosen = choices if len(choices) > 1 else _range(choices[0])
-                    if chosen:
-                        return start, index + 1, chosen
-                    break
-            elif char == _COMMA and depth == 1:
-                choices.append(marked[at:index])
-                at = index + 1
-        start = marked.find(_OPEN, start + 1)
-    return None
-
-
-def _range(body: str) -> list[str]:
-    match = _RANGE.match(body)
-    if match is None:
-        return []
-    low, high = match[1], match[2]
-    if low.lstrip("-").isdigit() and high.lstrip("-").isdigit():
-        first, last = sorted((int(low), int(high)))
-        # The ends stand for a long run of numbers: no path turns dangerous in its middle.
-        values = list(range(first, last + 1)) if last - first < _ALTERNATIVES_LIMIT // 2 else [first, last]
-        return [str(value) for value in values]
-    if low.isalpha() and high.isalpha():
-        first, last = sorted((ord(low), ord(high)))
-        return [chr(code) for code in range(first, last + 1)]
-    return []
 
 
 _ANSI_C = re.compile(

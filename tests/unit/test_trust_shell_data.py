@@ -1,0 +1,75 @@
+"""What data decides in a command is followed to where it is read, run, removed or evaluated."""
+
+from pathlib import Path
+
+import pytest
+
+from odek.trust.paths import Where
+from odek.trust.risk import Risk
+from odek.trust.shell import classify
+from tests.support.shell_data_cases import AT_LEAST
+from tests.support.shell_everyday_cases import AT_MOST
+
+PROJECT = Path("/home/u/work/project")
+HERE = Where(PROJECT, PROJECT, Path("/home/u"), Path("/home/u/.odek"))
+
+
+@pytest.mark.parametrize(
+    ("label", "command"), [(label, command) for label, commands in AT_LEAST.items() for command in commands]
+)
+def test_a_way_through_data_does_not_lower_a_class(label: str, command: str) -> None:
+    """Names from lists, loops, functions and outputs are judged as the files that they may be."""
+    verdict = classify(command, HERE)
+
+    assert verdict.risk >= Risk[label.upper()], verdict
+
+
+@pytest.mark.parametrize(
+    ("label", "command"), [(label, command) for label, commands in AT_MOST.items() for command in commands]
+)
+def test_everyday_scripts_run_as_before(label: str, command: str) -> None:
+    """Counting, looping over sources and the usual tools are rated no higher than what they do."""
+    verdict = classify(command, HERE)
+
+    assert verdict.risk <= Risk[label.upper()], verdict
+
+
+def test_what_a_loop_reads_is_known_where_it_can_be() -> None:
+    """A loop over names that a listing of the workspace prints touches the workspace alone."""
+    inside = classify('find src -name "*.py" | while read -r f; do cat "$f"; done', HERE)
+    unknown = classify('while read -r f; do cat "$f"; done < list.txt', HERE)
+
+    assert inside.risk is Risk.SAFE
+    assert not any(part.reads_outside for part in inside.parts)
+    assert unknown.risk is Risk.SYSTEM_WRITE
+    assert any(part.reads_outside for part in unknown.parts)
+
+
+def test_a_branch_that_may_not_have_run_is_taken_into_account() -> None:
+    """Behind a branch a variable and the directory may be what they were before, or what it made them."""
+    assert classify("d=build; if x; then d=dist; fi; rm -rf $d", HERE).risk is Risk.UNKNOWN
+    assert classify("d=build; if true; then d=dist; fi; rm -rf $d", HERE).risk is Risk.LOCAL_WRITE
+    assert classify("d=build; if true; then d=/; fi; rm -rf $d", HERE).risk is Risk.DESTRUCTIVE
+    assert classify("d=/; if true; then d=dist; fi; rm -rf $d", HERE).risk is Risk.DESTRUCTIVE
+    assert classify("cd build && ls; rm -rf *", HERE).risk is Risk.DESTRUCTIVE
+    assert classify("cd build || exit 1; rm -rf *", HERE).risk is Risk.LOCAL_WRITE
+    assert classify("cd ~/.ssh || exit; cat config", HERE).risk is Risk.SYSTEM_WRITE
+
+
+def test_too_many_steps_end_in_a_verdict() -> None:
+    """Loops in loops, and functions that call each other, are given up, not followed for ever."""
+    loops = "for a in 1 2 3 4 5 6 7 8; do " * 12 + "rm -rf /" + "; done" * 12
+    calls = "".join(f"f{n}() {{ f{n + 1}; f{n + 1}; f{n + 1}; }}; " for n in range(40)) + "f0"
+
+    assert classify(loops, HERE).risk is Risk.DESTRUCTIVE
+    assert classify(calls, HERE).risk is Risk.UNKNOWN
+
+
+def test_a_pattern_for_a_file_that_is_obeyed_counts_where_it_meets_one(tmp_path: Path) -> None:
+    """``*.md`` is everyday until there is an ``AGENTS.md`` that it would change."""
+    where = Where(tmp_path, tmp_path, Path("/home/u"), Path("/home/u/.odek"))
+
+    assert classify("sed -i s/a/b/ *.md", where).risk is Risk.LOCAL_WRITE
+    assert classify("sed -i s/a/b/ AG*.md", where).risk is Risk.SYSTEM_WRITE
+    (tmp_path / "AGENTS.md").touch()
+    assert classify("sed -i s/a/b/ *.md", where).risk is Risk.SYSTEM_WRITE
