@@ -35,11 +35,11 @@ sys.path.insert(0, str(ROOT))
 
 from odek.config.extended_settings import ExtendedSettings  # noqa: E402 - found beside this file
 from odek.embedding.local import ProjectionEmbedder  # noqa: E402
-from odek.index.engine import Index, open_index  # noqa: E402
 from odek.memory.extended.atom import Atom, encode  # noqa: E402
-from odek.memory.extended.atom_store import EXTENDED, AtomStore  # noqa: E402
+from odek.memory.extended.atom_index import open_atom_index  # noqa: E402
+from odek.memory.extended.atom_store import EXTENDED  # noqa: E402
 from odek.memory.extended.service import ExtendedMemory, ExtendedParts  # noqa: E402
-from odek.memory.extended.write import Draft, document_of  # noqa: E402
+from odek.memory.extended.write import Draft  # noqa: E402
 
 SIZES = (1_000, 16_000, 100_000)
 QUESTIONS = 300
@@ -123,13 +123,7 @@ def write(directory: Path, size: int) -> None:
             project="/work/alpha",
         )
         (chunks / f"{atom.id}.md").write_bytes(encode(atom))
-    index_of(directory).rebuild()
-
-
-def index_of(directory: Path) -> Index:
-    """Return the index of the store."""
-    store = AtomStore(directory / EXTENDED)
-    return open_index(directory / "index", "bench", lambda: map(document_of, store.all()))
+    open_atom_index(directory).rebuild()
 
 
 @asynccontextmanager
@@ -138,7 +132,8 @@ async def opened(directory: Path) -> AsyncIterator[ExtendedMemory]:
     parts = ExtendedParts(
         memory=directory,
         settings=ExtendedSettings(enabled=True),
-        index=index_of(directory),
+        index=open_atom_index(directory),
+        reader=open_atom_index(directory),
         embedder=ProjectionEmbedder(),
         project="/work/alpha",
         emit=lambda _: None,

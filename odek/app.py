@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import trio
@@ -49,7 +49,11 @@ from odek.trust.risk import Risk
 from odek.trust.secrets import Masker
 from subagent.background import Background, open_background
 
-__all__ = ["OpenAgent", "Setup", "open_agent", "open_memory_alone"]
+if TYPE_CHECKING:
+    from odek.extended_wiring import ExtendedLayer
+    from odek.memory.extended.session_atoms import SessionAtoms
+
+__all__ = ["OpenAgent", "Setup", "open_agent", "open_extended_alone", "open_memory_alone"]
 
 DISK_THREADS = 4
 """Threads for files at once: disk work must not use up those that name look-ups need."""
@@ -63,6 +67,7 @@ class OpenAgent(msgspec.Struct, frozen=True):
     plan: Plan
     memory: Memory | None
     where: Where
+    atoms: "SessionAtoms | None" = None
 
     def attach(self, task: str, named: list[str], *, mentions: bool = True) -> Attached:
         """Return ``task`` with its files behind it; blocking. Files from outside taint the session.
@@ -115,11 +120,12 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
         if ending is not None:
             ending.catch_up(current=session.id)
             stack.push_async_callback(close_session, session, ending)
+        layer = await _open_extended(stack, setup, model, masker.mask) if memory is not None else None
         background = await stack.enter_async_context(open_background())
         plan = Plan(lambda steps: setup.emit(PlanChanged(steps)))
         plan.restore(session.messages)
         disk = trio.CapacityLimiter(DISK_THREADS)
-        offered = _tools(setup, memory, plan, disk, background, session)
+        offered = _tools(setup, memory, plan, disk, background, session, layer)
         budgets: list[Budget] = []
         if setup.depth < config.subagent.max_depth:
             parts = DelegationParts(
@@ -144,10 +150,19 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             taint=session.add_taint,
             is_untrusted=lambda: session.episode_untrusted,
         )
-        turns = None
+        turns, atoms = None, None
         if memory is not None:
+            if layer is not None:
+                from odek.extended_wiring import session_atoms
+
+                atoms = session_atoms(setup, layer, session)
             turns = TurnContext(
-                memory, session, plan.open_titles, keep_record=setup.keep_session, mask=masker.mask
+                memory,
+                session,
+                plan.open_titles,
+                keep_record=setup.keep_session,
+                mask=masker.mask,
+                atoms=atoms,
             )
         agent = Agent(
             model=model,
@@ -163,9 +178,9 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             thinking=config.thinking,
             memory=turns,
             on_budget=lambda budget: budgets.__setitem__(slice(None), [budget]),
-            note_turn=partial(note_turn, session, ending, buffer=config.memory.buffer_enabled),
+            note_turn=partial(note_turn, session, ending, buffer=config.memory.buffer_enabled, atoms=atoms),
         )
-        yield OpenAgent(agent, session, plan, memory, where)
+        yield OpenAgent(agent, session, plan, memory, where, atoms)
 
 
 @asynccontextmanager
@@ -180,6 +195,36 @@ async def open_memory_alone(setup: Setup) -> AsyncGenerator[Memory]:
         if memory is None:
             raise ConfigError("memory.enabled is false; nothing is remembered")
         yield memory
+
+
+@asynccontextmanager
+async def open_extended_alone(setup: Setup, *, needs_model: bool) -> AsyncGenerator["ExtendedLayer"]:
+    """Yield Extended Memory, for a command that needs no agent.
+
+    Raises:
+        ConfigError: the memory is switched off.
+    """
+    if not setup.resolved.config.memory.enabled:
+        raise ConfigError("memory.enabled is false; nothing is remembered")
+    async with AsyncExitStack() as stack:
+        model = await _open_model(stack, setup) if needs_model else None
+        layer = await _open_extended(stack, setup, model, Masker(setup.resolved.secrets).mask)
+        if layer is None:
+            raise ConfigError("memory.extended.enabled is false")
+        yield layer
+
+
+async def _open_extended(
+    stack: AsyncExitStack, setup: Setup, model: Model | None, mask: Callable[[str], str]
+) -> "ExtendedLayer | None":
+    """Open Extended Memory; None, and nothing loaded, when it is switched off."""
+    config = setup.resolved.config
+    if not config.memory.extended.enabled:
+        return None
+    from odek.extended_wiring import open_extended
+
+    asked = model if choose(config, "").endpoint is not None else None
+    return await stack.enter_async_context(open_extended(setup, asked, mask))
 
 
 async def _open_model(stack: AsyncExitStack, setup: Setup) -> Model:
@@ -248,6 +293,7 @@ def _tools(
     disk: trio.CapacityLimiter,
     background: Background,
     session: Session,
+    layer: "ExtendedLayer | None",
 ) -> list[Tool[Any]]:
     """Return every tool there is; a new one is a line here."""
     workspace, config = setup.workspace, setup.resolved.config
@@ -262,8 +308,16 @@ def _tools(
         HttpGetTool(),
         PlanTool(plan),
         SessionSearchTool(setup.home / "sessions", disk, session=session.id),
-        *([MemoryTool(memory, partial(origin_of, session))] if memory is not None else []),
+        *([_memory_tool(memory, session, layer)] if memory is not None else []),
     ]
+
+
+def _memory_tool(memory: Memory, session: Session, layer: "ExtendedLayer | None") -> Tool[Any]:
+    if layer is None:
+        return MemoryTool(memory, partial(origin_of, session))
+    from odek.tools.memory_atoms import ExtendedMemoryTool
+
+    return ExtendedMemoryTool(memory, partial(origin_of, session), layer.memory, layer.user)
 
 
 def _chosen(offered: list[Tool[Any]], config: Config) -> dict[str, Tool[Any]]:

@@ -68,7 +68,8 @@ class PolicyGate:
         guarded = {
             request.call_id
             for request in requests
-            if request.prepared.effects.writes_memory and self._is_untrusted()
+            if request.prepared.effects.needs_person
+            or (request.prepared.effects.writes_memory and self._is_untrusted())
         }
         rulings = [
             _for_a_person(ruling) if ruling.request.call_id in guarded else ruling

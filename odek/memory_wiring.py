@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import TYPE_CHECKING
 
 from odek.embedding.choice import check_embedder, choose_embedder
 from odek.embedding.embedder import Embedder
@@ -18,6 +19,9 @@ from odek.memory.session_end import SessionEnd, open_session_end
 from odek.sessions.ending import ANSWER_SECONDS, session_end_parts, wants_session_end
 from odek.sessions.session import Session
 from odek.setup import Setup
+
+if TYPE_CHECKING:
+    from odek.memory.extended.session_atoms import SessionAtoms
 
 __all__ = ["close_session", "embedder_of", "note_turn", "open_memory_of", "open_session_end_of"]
 
@@ -83,9 +87,18 @@ async def close_session(session: Session, ending: SessionEnd) -> None:
     await ending.finish(session.id)
 
 
-def note_turn(session: Session, ending: SessionEnd | None, note: TurnNote, *, buffer: bool) -> None:
+def note_turn(
+    session: Session,
+    ending: SessionEnd | None,
+    note: TurnNote,
+    *,
+    buffer: bool,
+    atoms: "SessionAtoms | None" = None,
+) -> None:
     """Take up what a turn did, before it is saved."""
     for line in turn_lines(note) if buffer else ():
         session.add_buffer_line(line)
     if ending is not None:
         ending.owe_soon(session.id, session.turns)
+    if atoms is not None:
+        atoms.finished()

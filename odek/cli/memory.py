@@ -18,6 +18,7 @@ ACTIONS: dict[str, tuple[str, str]] = {
     "log": ("odek.cli.memory_history", "what was changed, when, and on whose behalf"),
     "blame": ("odek.cli.memory_history", "where each entry of a fact file comes from"),
     "undo": ("odek.cli.memory_history", "take back the last change, or a named one"),
+    "extended": ("odek.cli.memory_extended", "atoms and inferences, where Extended Memory is on"),
     "check": ("odek.cli.memory_upkeep", "look whether everything is in order, and mend it"),
     "stats": ("odek.cli.memory_upkeep", "how much is remembered"),
     "jobs": ("odek.cli.memory_jobs", "sessions that are still to be remembered"),

@@ -85,6 +85,12 @@ class Index:
         return self._lexical is None
 
     @property
+    def changed_at_ns(self) -> int:
+        """When the index was last written, in nanoseconds since 1970 by the disk's clock; 0 for never."""
+        self._refresh()
+        return self._seen[1][1] if self._lexical is not None and self._seen[1] is not None else 0
+
+    @property
     def damage(self) -> str:
         """What was found wrong with the files, in a line; empty when nothing was."""
         return self._damage

@@ -105,6 +105,10 @@ class TurnContext:
 
     async def context(self, query: str) -> tuple[str, ...]:
         """Return texts for the model beside the person's message, a message each; never fails."""
+        if "<untrusted_content" in query or "Attached file" in query:
+            from odek.memory.extract import without_outside
+
+            query = without_outside(query)  # what a page says does not decide what is remembered
         earlier = [
             message.content
             for message in self._session.messages

@@ -23,6 +23,7 @@ class Effects(msgspec.Struct, frozen=True):
         command: A shell command line, classified part by part by its grammar.
         urls: Addresses that a request is sent to; what comes back is from outside.
         writes_memory: Something is remembered or forgotten, which is scanned on its own.
+        needs_person: A person alone may allow it, whatever the policy or an earlier answer says.
         spawns_agents: Other agents are started, whose calls are decided one by one.
         outside: The result carries text from beyond the trust boundary whatever the other
             fields say (another agent, a foreign server).
@@ -33,5 +34,6 @@ class Effects(msgspec.Struct, frozen=True):
     command: str | None = None
     urls: tuple[str, ...] = ()
     writes_memory: bool = False
+    needs_person: bool = False
     spawns_agents: bool = False
     outside: bool = False

@@ -44,6 +44,7 @@ LAYERS = {
     "odek.app": 4,
     "odek.setup": 4,
     "odek.memory_wiring": 4,
+    "odek.extended_wiring": 4,
     "odek.subagents": 4,
     "odek.rehearsal": 4,
     "odek.worker": 4,

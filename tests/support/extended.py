@@ -11,26 +11,12 @@ from odek.config.extended_settings import ExtendedSettings
 from odek.embedding.embedder import Embedder
 from odek.embedding.local import ProjectionEmbedder
 from odek.events import Event
-from odek.index.engine import Index, open_index
-from odek.memory.extended.atom_store import EXTENDED, AtomStore
+from odek.memory.extended.atom_index import open_atom_index
 from odek.memory.extended.service import ExtendedMemory, ExtendedParts
-from odek.memory.extended.upkeep import is_fit
-from odek.memory.extended.write import document_of
 
-__all__ = ["NOW", "open_atom_index", "open_extended"]
+__all__ = ["NOW", "open_extended"]
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
-
-
-def open_atom_index(memory: Path) -> Index:
-    """Return the index of the atoms below ``memory``, built if need be."""
-    store = AtomStore(memory / EXTENDED)
-    index = open_index(
-        memory / "index", "test", lambda: (document_of(atom) for atom in store.all() if is_fit(atom))
-    )
-    if index.needs_rebuild:
-        index.rebuild()
-    return index
 
 
 @asynccontextmanager
@@ -45,10 +31,14 @@ async def open_extended(
     **settings: object,
 ) -> AsyncGenerator[ExtendedMemory]:
     """Yield an Extended Memory; leaving waits for its background work."""
+    index = open_atom_index(memory)
+    if index.needs_rebuild:
+        index.rebuild()
     parts = ExtendedParts(
         memory=memory,
         settings=ExtendedSettings(enabled=True, **settings),  # type: ignore[arg-type]
-        index=open_atom_index(memory),
+        index=index,
+        reader=open_atom_index(memory),
         embedder=embedder or ProjectionEmbedder(),
         project=project,
         emit=emit,

@@ -15,6 +15,7 @@ from odek.embedding.embedder import Embedder, cosine
 from odek.errors import EmbeddingError, StoreError
 from odek.events import Event, MemoryEvent, Notice
 from odek.memory.extended.atom import Atom
+from odek.memory.extended.atom_index import SCANNED_ATOMS, is_behind
 from odek.memory.extended.atom_store import EXTENDED, QUARANTINE, AtomStore
 from odek.memory.extended.consolidate import Merged, consolidate
 from odek.memory.extended.find import AtomFinder, Passed
@@ -45,13 +46,15 @@ _T = TypeVar("_T")
 class ExtendedParts(msgspec.Struct, frozen=True, kw_only=True):
     """What Extended Memory works with.
 
-    ``memory`` is the memory's directory. ``project`` is the directory the person works in.
+    ``memory`` is the memory's directory. ``index`` is used in threads, one at a time; ``reader``, of
+    the same files, in the loop's own. ``project`` is the directory the person works in.
     ``emit`` takes what happens and never waits; ``mask`` hides secrets; ``now`` tells the time.
     """
 
     memory: Path
     settings: ExtendedSettings
     index: AtomIndex
+    reader: AtomIndex
     embedder: Embedder
     project: str
     emit: Callable[[Event], None]
@@ -76,8 +79,9 @@ class ExtendedMemory:
         self.store = AtomStore(parts.memory / EXTENDED, poll=trio.from_thread.check_cancelled)
         self._parts = parts
         self._jobs = jobs
-        self._finder = AtomFinder(self.store, parts.index, parts.settings)
-        self._limiter = trio.CapacityLimiter(2)
+        self._finder = AtomFinder(self.store, parts.reader, parts.settings)
+        self._limiter = trio.CapacityLimiter(1)  # the index is used by one thread at a time
+        self._is_refreshing = False
         self._unchecked_bytes = CAP_CHECK_BYTES  # the first atoms of a process look
 
     def now(self) -> datetime:
@@ -89,6 +93,8 @@ class ExtendedMemory:
         if not self.settings.semantic_search_top_k:
             return RecalledAtoms()
         try:
+            if not await self._is_searchable():
+                return RecalledAtoms()
             found, passed = self._finder.find(query, project=self._parts.project, now=self._parts.now())
         except StoreError as error:
             self.counters["recall_failed"] += 1
@@ -111,6 +117,8 @@ class ExtendedMemory:
         Raises:
             StoreError: the atoms cannot be searched.
         """
+        if not await self._is_searchable():
+            return []
         found, _ = self._finder.find(
             query, project=self._parts.project, now=self._parts.now(), types=types, weight=weight
         )
@@ -238,7 +246,12 @@ class ExtendedMemory:
         Raises:
             StoreError: the directory cannot be read.
         """
-        return await self._in_thread(partial(stats, self.store, self.settings))
+        found = await self._in_thread(partial(stats, self.store, self.settings))
+        reader = self._parts.reader
+        state = (
+            "missing" if reader.needs_rebuild else "behind" if is_behind(reader, self.store) else "current"
+        )
+        return msgspec.structs.replace(found, index=state)
 
     async def _compare(self, atoms: Sequence[Atom]) -> tuple[dict[str, str], dict[str, list[str]]]:
         """Return for each atom the live one that it repeats, and the ids of those most like it.
@@ -283,6 +296,29 @@ class ExtendedMemory:
             linked.append(msgspec.structs.replace(atom, related=tuple(related)))
         return linked
 
+    async def _is_searchable(self) -> bool:
+        """Begin to bring the index up to date if need be; False when it takes too long without one."""
+        reader = self._parts.reader
+        if is_behind(reader, self.store) and not self._is_refreshing:
+            self._is_refreshing = True
+            self._jobs.start_soon(self._refresh)
+        if not reader.needs_rebuild:
+            return True
+        few = await self._in_other_thread(lambda: len(self.store.ids()) <= SCANNED_ATOMS)
+        if not few:
+            self.counters["index_missing"] += 1
+        return few
+
+    async def _refresh(self) -> None:
+        index = self._parts.index
+        try:
+            await self._in_thread(lambda: index.rebuild() if index.needs_rebuild else index.reconcile())
+        except StoreError as error:
+            self.counters["index_failed"] += 1
+            self._say(f"the index of the atoms could not be brought up to date: {error}")
+        finally:
+            self._is_refreshing = False
+
     def _check_cap(self, written: Sequence[Written]) -> None:
         """Make room in the background when enough was written since it was looked at."""
         self._unchecked_bytes += sum(len(each.atom.text) + 256 for each in written)
@@ -301,9 +337,17 @@ class ExtendedMemory:
             count = len(gone.expired) + len(gone.live)
             self._parts.emit(MemoryEvent("atom_evicted", count=count))
 
+    async def compact(self) -> bool:
+        """Make the index anew and wait for it; False when another process is at it.
+
+        Raises:
+            StoreError: it cannot be written; the old one still answers.
+        """
+        return await self._in_thread(self._parts.index.compact)
+
     async def _compact(self) -> None:
         try:
-            await self._in_thread(self._parts.index.compact)
+            await self.compact()
         except StoreError as error:
             self.counters["compact_failed"] += 1
             self._say(f"the index of the atoms was not cleaned: {error}")
@@ -330,6 +374,10 @@ class ExtendedMemory:
 
     def _say(self, text: str) -> None:
         self._parts.emit(Notice(text, "warning"))
+
+    async def _in_other_thread(self, work: Callable[[], _T]) -> _T:
+        """Run what needs no index, beside what does."""
+        return await trio.to_thread.run_sync(work, abandon_on_cancel=True)
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
         # Never abandoned: what writes is finished; the wait for a lock ends through ``poll``.

@@ -54,7 +54,7 @@ class Evicted(msgspec.Struct, frozen=True):
 
 
 class Stats(msgspec.Struct, frozen=True):
-    """What there is. ``reasons`` counts why atoms wait."""
+    """What there is. ``reasons`` counts why atoms wait; ``index`` is current, behind or missing."""
 
     live: int
     pinned: int
@@ -63,6 +63,7 @@ class Stats(msgspec.Struct, frozen=True):
     types: dict[str, int]
     size_bytes: int
     limit_bytes: int
+    index: str = ""
     unreadable: tuple[str, ...] = ()
 
 

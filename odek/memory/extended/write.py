@@ -52,7 +52,17 @@ ATOMS = Filter(kinds=("atom",))
 
 
 class AtomIndex(Protocol):
-    """What finds atoms: the index that episodes and sessions are in too."""
+    """What finds atoms."""
+
+    @property
+    def needs_rebuild(self) -> bool:
+        """Whether the texts are scanned for want of an index."""
+        ...
+
+    @property
+    def changed_at_ns(self) -> int:
+        """When it was last written, in nanoseconds since 1970; 0 for never."""
+        ...
 
     def search(self, query: str, count: int, where: Filter, *, floor: float) -> list[Hit]:
         """Return the documents that are about ``query``, best first."""
@@ -64,6 +74,14 @@ class AtomIndex(Protocol):
 
     def remove(self, ids: Sequence[str]) -> None:
         """Take documents out."""
+        ...
+
+    def rebuild(self) -> bool:
+        """Make it anew from the texts; False when another process is at it."""
+        ...
+
+    def reconcile(self) -> int:
+        """Bring it to what the texts are now; return how many differed."""
         ...
 
     def compact(self) -> bool:
