@@ -92,21 +92,19 @@ async def test_an_untrusted_task_has_its_worktree_and_nothing_else(way: str, rep
     """It reads, writes and looks at git there; the person's own checkout is outside for it."""
     seen: list[str] = []
     ready = trio.Event()
-    calls = tool_call_answer(
-        [
-            ("read_file", {"path": "b.txt"}),
-            ("shell", {"command": "git rev-parse --git-dir && pwd"}),
-            ("write_file", {"path": "b.txt", "content": "changed\n"}),
-            ("write_file", {"path": str(repository.path / "a.txt"), "content": "x"}),
-            ("write_file", {"path": ".git", "content": "gitdir: /"}),
-        ]
-    )
+    looking = [("read_file", {"path": "b.txt"}), ("shell", {"command": "git rev-parse --git-dir && pwd"})]
+    changing = [
+        ("write_file", {"path": "b.txt", "content": "changed\n"}),
+        ("write_file", {"path": str(repository.path / "a.txt"), "content": "x"}),
+        ("write_file", {"path": ".git", "content": "gitdir: /"}),
+    ]
+    rounds = {0: tool_call_answer(looking), 2: tool_call_answer(changing), 5: text_answer("tried")}
 
     def choose(request: RecordedRequest) -> Answer:
         if not is_child(request):
             return parent.pop(0)
         seen[:] = [message["content"] for message in request.json["messages"] if message["role"] == "tool"]
-        return text_answer("tried") if seen else calls
+        return rounds[len(seen)]
 
     parent = [gated(ready, delegate({"goal": "try", "worktree": True})), text_answer("ok")]
     async with open_model_server(default=by_request(choose)) as server:
