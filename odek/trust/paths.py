@@ -10,12 +10,13 @@ stands for a part that is not known before the command runs and matches anything
 
 import os
 import re
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
+from odek.trust import guards
+from odek.trust.guards import UNRESOLVED
 from odek.trust.risk import Risk
 
 __all__ = [
@@ -26,13 +27,12 @@ __all__ = [
     "judge_delete",
     "judge_read",
     "judge_write",
+    "leaves_for_temporary",
     "literal",
     "place",
     "reads_outside",
+    "shown",
 ]
-
-UNRESOLVED = "\x00"
-"""A part of a word that only the running shell knows; NUL occurs in no real word."""
 
 
 class Where(msgspec.Struct, frozen=True):
@@ -49,10 +49,14 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A path with its symlinks resolved as far as it is known. ``parts`` excludes the root."""
+    """A path with its symlinks resolved as far as it is known. ``parts`` excludes the root.
+
+    ``climbs`` says that it was written as a way up with ``..`` from the current directory.
+    """
 
     text: str
     parts: tuple[str, ...]
+    climbs: bool = False
 
     @property
     def known(self) -> bool:
@@ -69,28 +73,17 @@ _DISK = re.compile(
     r"/dev/(([shv]|xv)d[a-z*?\[\x00]|nvme\d|mmcblk\d|disk\d?|rdisk\d|dm-\d|md\d|loop\d|mapper/|mem$|kmem$|port$)"
 )
 
-_CREDENTIAL_NAME = re.compile(
-    r"(id_(rsa|dsa|ecdsa|ed25519)(_sk)?|ssh_host_\w+_key|secrets\.env|.*\.(kdbx|keychain-db|p12|pfx|jks))$",
-    re.IGNORECASE,
-)
-
 # Inside a repository: git runs these, or programs that they name.
 _GIT_CODE = re.compile(
-    r"/(\.git|\.git/(modules|worktrees)/.*)/(hooks(/.*)?|config(\.worktree)?|info/attributes)$|/\.git$",
-    re.IGNORECASE,
+    r"/(\.git|\.git/modules/.*)/(hooks(/.*)?|config(\.worktree)?|info/attributes)$", re.IGNORECASE
 )
+# The root and the current directory of a process are doors to every other path.
+_THROUGH_PROCESS = re.compile(r"/proc/([^/]+)(?:/task/[^/]+)?/(root|cwd)(?=/|$)")
+# A work tree that odek made for a task lies at `worktrees/NAME` below its home.
+_WORKTREE_DEPTH = 2
 _SYSTEM_ROOT = re.compile(
     r"(bin|boot|dev|etc|lib|lib32|lib64|opt|proc|root|run|sbin|srv|sys|usr|var|System|Library|Applications)$"
 )
-
-
-@lru_cache(maxsize=1)
-def _credentials() -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """Return the components of guarded paths, those below the home directory first."""
-    source = Path(__file__).with_name("guarded_paths.txt").read_text(encoding="utf-8")
-    lines = [line for line in source.splitlines() if line and not line.startswith("#")]
-    home = [tuple(line[2:].split("/")) for line in lines if line.startswith("~/")]
-    return home, [tuple(line[1:].split("/")) for line in lines if line.startswith("/")]
 
 
 @lru_cache(maxsize=512)
@@ -114,6 +107,8 @@ def place(text: str, base: str, *, follow: bool = True) -> Place:
     """
     joined = text if text.startswith("/") else f"{base}/{text}"
     joined = _normalised_head(joined) if UNRESOLVED in joined else os.path.normpath(joined)
+    if joined.startswith("/proc/"):
+        joined = _beyond_proc(joined, base)
     match = _PATTERN.search(joined)
     if match is None:
         head, tail = (joined, "") if follow else os.path.split(joined)
@@ -123,7 +118,18 @@ def place(text: str, base: str, *, follow: bool = True) -> Place:
     resolved = _real(head)
     full = f"{resolved}/{tail}" if tail else resolved
     full = "/" + full.lstrip("/")
-    return Place(full, tuple(part for part in full.split("/") if part))
+    climbs = ".." in text and not text.startswith("/")
+    return Place(full, tuple(part for part in full.split("/") if part), climbs)
+
+
+def _beyond_proc(joined: str, base: str) -> str:
+    """Return a path that goes through the root or the directory of a process, as it goes on there."""
+    match = _THROUGH_PROCESS.match(joined)
+    if match is None:
+        return joined
+    start = "/" if match[2] == "root" else base if match[1] == "self" else "/" + UNRESOLVED
+    rest = f"{start.rstrip('/')}/{joined[match.end() :].lstrip('/')}"
+    return _normalised_head(rest) if UNRESOLVED in rest else os.path.normpath(rest)
 
 
 def literal(text: str, base: str) -> Place:
@@ -159,12 +165,12 @@ def judge_write(target: Place, where: Where) -> tuple[Risk, str]:
     if UNRESOLVED in text:
         return Risk.SYSTEM_WRITE, "writes to a path that is not known before it runs"
     if _is_guarded_write(target, where):
-        return Risk.SYSTEM_WRITE, f"writes to {_short(text, where)}, which is run or obeyed later"
+        return Risk.SYSTEM_WRITE, f"writes to {shown(target, where)}, which is run or obeyed later"
     if _is_workspace(target, where):
         return Risk.LOCAL_WRITE, "writes in the workspace"
     if _is_temporary(target, where):
         return Risk.LOCAL_WRITE, "writes to a temporary directory"
-    return Risk.SYSTEM_WRITE, f"writes outside the workspace: {_short(text, where)}"
+    return Risk.SYSTEM_WRITE, f"writes outside the workspace: {shown(target, where)}"
 
 
 def judge_delete(target: Place, where: Where, *, recursive: bool) -> tuple[Risk, str]:
@@ -183,7 +189,7 @@ def judge_delete(target: Place, where: Where, *, recursive: bool) -> tuple[Risk,
         return Risk.DESTRUCTIVE, "removes the history of a repository"
     if risk is Risk.LOCAL_WRITE and not any(target.text == _resolved_root(path) for path in _TEMPORARY):
         return Risk.LOCAL_WRITE, reason.replace("writes", "removes")
-    return Risk.DESTRUCTIVE, f"removes a tree outside the workspace: {_short(target.text, where)}"
+    return Risk.DESTRUCTIVE, f"removes a tree outside the workspace: {shown(target, where)}"
 
 
 def judge_read(target: Place, where: Where, *, recursive: bool = False) -> tuple[Risk, str]:
@@ -198,7 +204,7 @@ def judge_read(target: Place, where: Where, *, recursive: bool = False) -> tuple
     if _DISK.match(text):
         return Risk.SYSTEM_WRITE, f"reads the device {text}"
     if _is_credential(target, where, recursive=recursive):
-        return Risk.SYSTEM_WRITE, f"reads credentials or private records: {_short(text, where)}"
+        return Risk.SYSTEM_WRITE, f"reads credentials or private records: {shown(target, where)}"
     return Risk.SAFE, "reads"
 
 
@@ -218,26 +224,48 @@ def _is_workspace(target: Place, where: Where) -> bool:
 
 
 def _is_temporary(target: Place, where: Where) -> bool:
-    """Whether ``target`` lies in a temporary directory, and not in a home that lies there too."""
+    """Whether ``target`` lies in a temporary directory for everybody.
+
+    That is not so for a home that lies there too, nor for what surrounds a workspace there:
+    the folder in it that holds the workspace, and what is reached from the workspace by ``..``.
+    """
     homes = (where.home, where.odek_home)
-    return any(is_inside(target, path) for path in _TEMPORARY) and not any(
-        is_inside(target, os.fspath(home)) for home in homes
-    )
+    if any(is_inside(target, os.fspath(home)) for home in homes):
+        return False
+    workspace = _resolved_root(os.fspath(where.workspace))
+    for root in map(_resolved_root, _TEMPORARY):
+        if not (target.text == root or target.text.startswith(root + "/")):
+            continue
+        if not workspace.startswith(root + "/"):
+            return True
+        surrounding = workspace[len(root) + 1 :].partition("/")[0]
+        return not (target.climbs or is_inside(target, f"{root}/{surrounding}"))
+    return False
 
 
-def _is_own_worktree(target: Place, where: Where) -> bool:
-    """Whether ``target`` lies in the worktree in which the work is: all else of odek's home is guarded."""
-    directory = f"{os.fspath(where.odek_home)}/worktrees"
-    work = _below(Place(_resolved_root(os.fspath(where.workspace)), ()), directory)
-    return work is not None and len(work) > 0 and is_inside(target, f"{directory}/{work[0]}")
+def leaves_for_temporary(target: Place, where: Where) -> bool:
+    """Whether ``target`` is reached by ``..`` out of a workspace that lies in a temporary directory."""
+    inside = is_inside(target, os.fspath(where.workspace))
+    return target.climbs and not inside and any(is_inside(target, root) for root in _TEMPORARY)
+
+
+def _is_odeks_own(target: Place, where: Where) -> bool:
+    """Whether ``target`` is odek's: below its home, and not in the work tree there that is in use."""
+    below = _below(target, os.fspath(where.odek_home))
+    if below is None:
+        return False
+    workspace = Place(_resolved_root(os.fspath(where.workspace)), ())
+    own = _below(workspace, os.fspath(where.odek_home))
+    if own is None or len(own) < _WORKTREE_DEPTH or own[0] != "worktrees":
+        return True
+    return below[:_WORKTREE_DEPTH] != own[:_WORKTREE_DEPTH]
 
 
 def _is_guarded_write(target: Place, where: Where) -> bool:
-    if _GIT_CODE.search(target.text):
+    if _GIT_CODE.search(target.text) or _is_odeks_own(target, where):
         return True
-    if _is_own_worktree(target, where):
-        return False
-    if is_inside(target, os.fspath(where.odek_home)):
+    below = _below(target, os.fspath(where.workspace))
+    if below is not None and guards.is_obeyed(below, _resolved_root(os.fspath(where.workspace))):
         return True
     home = _below(target, os.fspath(where.home))
     if home is None or not home or not home[0].startswith("."):
@@ -248,37 +276,19 @@ def _is_guarded_write(target: Place, where: Where) -> bool:
 
 
 def _is_credential(target: Place, where: Where, *, recursive: bool) -> bool:
-    if _CREDENTIAL_NAME.match(target.parts[-1] if target.parts else ""):
+    if target.parts and guards.is_credential_name(target.parts[-1]):
         return True
-    if _is_own_worktree(target, where):
-        return False
     if is_inside(target, os.fspath(where.odek_home)):
-        return True
-    home_credentials, root_credentials = _credentials()
+        return _is_odeks_own(target, where)
     home = _below(target, os.fspath(where.home))
     if home is not None:
-        return _may_reach(home, home_credentials, recursive=recursive)
-    return _may_reach(target.parts, root_credentials, recursive=recursive) and not _is_workspace(
-        target, where
-    )
-
-
-def _may_reach(parts: tuple[str, ...], guarded: list[tuple[str, ...]], *, recursive: bool) -> bool:
-    """Whether ``parts`` may name a guarded path, something below it, or (recursive) above it."""
-    for entry in guarded:
-        depth = min(len(parts), len(entry))
-        if len(parts) < len(entry) and not recursive:
-            continue
-        if all(_may_match(parts[index], entry[index]) for index in range(depth)):
-            return True
-    return False
-
-
-def _may_match(part: str, name: str) -> bool:
-    if name in {part, "*"}:
+        return guards.may_reach_credential(home, below_home=True, recursive=recursive)
+    # The home itself may lie below what is read.
+    if recursive and is_inside(Place(_resolved_root(os.fspath(where.home)), ()), target.text):
         return True
-    pattern = part.casefold().replace(UNRESOLVED, "*")
-    return fnmatchcase(name.casefold(), pattern)
+    return guards.may_reach_credential(
+        target.parts, below_home=False, recursive=recursive
+    ) and not _is_workspace(target, where)
 
 
 def _below(target: Place, directory: str) -> tuple[str, ...] | None:
@@ -294,6 +304,7 @@ def _is_everything(name: str) -> bool:
     return bool(_PATTERN.search(name)) and not re.search(r"\w", re.sub(r"\[[^\]]*\]", "", name))
 
 
-def _short(text: str, where: Where) -> str:
-    home = _resolved_root(os.fspath(where.home))
-    return "~" + text[len(home) :] if text.startswith(home + "/") else text.replace(UNRESOLVED, "…")
+def shown(target: Place, where: Where) -> str:
+    """Return a place as a person reads it: home as ``~``, what is not known as an ellipsis."""
+    home, text = _resolved_root(os.fspath(where.home)), target.text.replace(UNRESOLVED, "…")
+    return "~" + text[len(home) :] if text == home or text.startswith(home + "/") else text
