@@ -1,4 +1,4 @@
-"""Text seen through its disguises: look-alike letters, invisible characters, marks, encodings.
+"""Text seen through its disguises: look-alike letters, invisible characters, marks laid over letters.
 
 Folding is for comparison only; what is stored and shown is the text as it was.
 """
@@ -8,14 +8,18 @@ import unicodedata
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["fold", "fold_mapped", "is_invisible", "latin"]
+__all__ = ["fold", "fold_mapped", "is_invisible", "latin", "position_of"]
 
 
 # Letters of other scripts that people take for Latin ones.
 @lru_cache(maxsize=1)
 def _confusable() -> dict[int, str]:
     source = Path(__file__).with_name("confusables.txt").read_text(encoding="utf-8").partition("\n")[2]
-    return str.maketrans({pair[0]: pair[1] for pair in source.split()})
+    table = str.maketrans({pair[0]: pair[1] for pair in source.split()})
+    for number in range(26):  # white on black, in a circle or a square; the letters that flags are made of
+        for first in (0x1F150, 0x1F170, 0x1F1E6):
+            table[first + number] = chr(97 + number)
+    return table
 
 
 def latin(text: str) -> str:
@@ -44,28 +48,51 @@ def is_invisible(char: str) -> bool:
     )
 
 
+class _Folding(dict[int, str]):
+    """A table for ``str.translate`` that is filled with what it meets."""
+
+    LIMIT = 16384  # characters: far more than a text has, and no way to fill the memory
+
+    def __init__(self, *, scripts: bool) -> None:
+        super().__init__()
+        self._scripts = scripts
+
+    def __missing__(self, code: int) -> str:
+        if len(self) >= self.LIMIT:
+            self.clear()
+        self[code] = folded = _folded(chr(code), scripts=self._scripts)
+        return folded
+
+
+_FOLDINGS = {scripts: _Folding(scripts=scripts) for scripts in (False, True)}
+
+
 def fold(text: str, *, scripts: bool = True) -> str:
     """Return ``text`` as it reads: compatibility forms, marks and invisible characters removed.
 
     ``scripts`` also turns look-alike letters of other scripts into Latin ones. Case is kept.
     """
-    return text if text.isascii() else fold_mapped(text, scripts=scripts)[0]
+    return text if text.isascii() else text.translate(_FOLDINGS[scripts])
 
 
 def fold_mapped(text: str, *, scripts: bool = True) -> tuple[str, list[int]]:
     """Return the folded text, and for each of its characters the position it came from."""
-    out: list[str] = []
-    positions: list[int] = []
-    for position, char in enumerate(text):
-        folded = char if " " <= char < "\x7f" else _folded(char, scripts)
-        out.append(folded)
-        positions.extend([position] * len(folded))
-    return "".join(out), positions
+    folding = _FOLDINGS[scripts]
+    pieces = [char if " " <= char < "\x7f" else folding[ord(char)] for char in text]
+    positions = [at for at, piece in enumerate(pieces) for _ in piece]
+    return "".join(pieces), positions
 
 
-@lru_cache(maxsize=16384)
-def _folded(char: str, scripts: bool) -> str:  # noqa: FBT001 - a cache takes no keywords cheaply
-    if char in "\n\t\r":
+def position_of(at: int, text: str, *, scripts: bool = True) -> int:
+    """Return the position in ``text`` of what stands at ``at`` in its folded form."""
+    if text.isascii():
+        return at
+    positions = fold_mapped(text, scripts=scripts)[1]
+    return positions[at] if at < len(positions) else len(text)
+
+
+def _folded(char: str, *, scripts: bool) -> str:
+    if char in "\n\t\r" or " " <= char < "\x7f":
         return char
     if is_invisible(char):
         return ""

@@ -90,6 +90,17 @@ def test_a_fence_holds_exactly_one_body(content: str, source: str) -> None:
         "\U0001f468\u200d",
         "\u2801",
         "user:1:a:b:",
+        '"role":',
+        "=== ",
+        "i.g.",
+        "0110100",
+        "69 ",
+        "&#105;",
+        ".- ",
+        "do not ",
+        "your rules ",
+        "system: ",
+        "forget your ",
     ],
 )
 def test_hostile_text_takes_linear_time(piece: str) -> None:
