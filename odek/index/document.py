@@ -6,7 +6,7 @@ import msgspec
 
 from odek.text import without_surrogates
 
-__all__ = ["ANY", "Document", "Filter", "Hit", "Kind", "cleaned", "digest_of", "key_of"]
+__all__ = ["ANY", "Document", "Filter", "Hit", "Kind", "cleaned", "digest_of", "key_of", "version_of"]
 
 Kind: TypeAlias = Literal["episode", "atom", "session"]
 
@@ -86,6 +86,11 @@ def digest_of(document: Document) -> str:
     import hashlib
 
     return hashlib.blake2b(msgspec.msgpack.encode(document), digest_size=12).hexdigest()
+
+
+def version_of(digest: str) -> int:
+    """Return 64 bits that stand for a document as it is: a digest in short."""
+    return int(digest[:16], 16)
 
 
 def cleaned(document: Document) -> Document:

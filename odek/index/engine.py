@@ -19,8 +19,9 @@ import msgspec
 
 from odek.errors import StoreBusyError, StoreError
 from odek.index.document import ANY, Document, Filter, Hit, cleaned, digest_of
-from odek.index.lexical import FORMAT, IndexDamagedError, LexicalIndex
+from odek.index.lexical import IndexDamagedError, LexicalIndex
 from odek.index.query import weigh
+from odek.index.records import FORMAT
 from odek.index.scan import scan
 from odek.index.tokens import VERSION
 from odek.storage.files import PRIVATE_DIRECTORY, describe, ensure_directory, read_file, replace_file
@@ -89,6 +90,15 @@ class Index:
         """When the index was last written, in nanoseconds since 1970 by the disk's clock; 0 for never."""
         self._refresh()
         return self._seen[1][1] if self._lexical is not None and self._seen[1] is not None else 0
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether a search would be answered by what is open: no file is to be opened or read again."""
+        return (
+            self._lexical is not None
+            and _stamp(self._directory / "current") == self._seen[0]
+            and _stamp(self._lexical.directory / "meta.json") == self._seen[1]
+        )
 
     @property
     def damage(self) -> str:

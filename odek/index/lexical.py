@@ -6,26 +6,23 @@ end with the write; an open index keeps one that sleeps: a process that forks op
 Its exceptions stop here, panics of its native code among them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from odek.errors import StoreError
-from odek.index.document import ANY, Document, Filter, Kind, digest_of, key_of
+from odek.index.document import ANY, Document, Filter, key_of
 from odek.index.query import Weighted, relevance
-from odek.index.tokens import analyse, pairs_of
-from odek.index.units import KINDS, Part, Sieve, Unit, fused, pack, parts_of, units_of
+from odek.index.records import Stored, key_text, new_schema, records_of
+from odek.index.units import KINDS, Part, Sieve, fused
 
 if TYPE_CHECKING:
     import tantivy
 
-__all__ = ["FORMAT", "Found", "IndexDamagedError", "LexicalIndex", "Stored"]
-
-FORMAT = 1
-"""Of the fields below."""
+__all__ = ["Candidate", "Found", "Heads", "IndexDamagedError", "LexicalIndex"]
 
 # The least that tantivy takes for a thread is 3 MB; a bulk load with more writes fewer segments.
 _WRITER_BYTES = 15_000_000
@@ -43,21 +40,33 @@ class IndexDamagedError(StoreError):
     """The files of an index cannot be used; it is to be rebuilt from the texts."""
 
 
-class Stored(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept of a unit to be shown."""
+class Candidate(NamedTuple):
+    """A document that may be found, by its version; ``bits`` as ``pack`` made them of a unit.
 
-    id: str
-    kind: Kind
-    digest: str
-    created_at: int
-    text: str
+    Without an ``address`` its first unit is the one that is shown.
+    """
+
+    version: int
+    score: float
+    bits: int = 0
+    address: Any = None
 
 
 class Found(msgspec.Struct, frozen=True):
     """A document that was found, and its best unit as it is kept."""
 
+    version: int
     score: float
     stored: Stored
+
+
+class Heads(NamedTuple):
+    """Of each document the first unit with a text: its address, the version, bits and project's key."""
+
+    addresses: list[Any]
+    versions: list[int]
+    bits: list[int]
+    projects: list[int]
 
 
 class LexicalIndex:
@@ -76,7 +85,7 @@ class LexicalIndex:
 
         self._library = tantivy
         self.directory = directory
-        self._schema = _schema()
+        self._schema = new_schema()
         with _translated(directory):
             if not create and not (directory / "meta.json").exists():
                 raise IndexDamagedError(f"{directory} holds no index")
@@ -114,10 +123,10 @@ class LexicalIndex:
             writer = self._index.writer(size_bytes, 1)
             try:
                 for name in removed:
-                    writer.delete_documents_by_term("key", _key_text(name))
+                    writer.delete_documents_by_term("key", key_text(name))
                 for document in documents:
-                    writer.delete_documents_by_term("key", _key_text(document.id))
-                    for record in self._records(document):
+                    writer.delete_documents_by_term("key", key_text(document.id))
+                    for record in records_of(document):
                         writer.add_document(record)
                 writer.commit()
             finally:
@@ -126,6 +135,14 @@ class LexicalIndex:
 
     def search(self, query: Weighted, count: int, where: Filter) -> list[Found]:
         """Return the best documents, best first; of equals the newer, then the one whose id sorts first.
+
+        Raises:
+            IndexDamagedError: the files cannot be read.
+        """
+        return self.load(self.candidates(query, count, where), count)
+
+    def candidates(self, query: Weighted, count: int, where: Filter) -> list[Candidate]:
+        """Return all documents among the best units, at least ``count`` if there are as many; best first.
 
         Raises:
             IndexDamagedError: the files cannot be read.
@@ -140,7 +157,50 @@ class LexicalIndex:
                 admitted = [unit for unit in units if sieve.admits(unit[2], unit[3])]
             if len(admitted) < len(units) == limit:  # others took places: ask again among the admitted alone
                 admitted = self._units(self._narrowed(asked, where), limit)
-            return self._documents(admitted, count)
+            return _by_document(admitted)
+
+    def load(self, ranked: Sequence[Candidate], count: int) -> list[Found]:
+        """Return the first ``count`` of ``ranked``, which is best first; equals as ``search`` orders them.
+
+        Candidates that are in the index no more are left out.
+
+        Raises:
+            IndexDamagedError: the files cannot be read.
+        """
+        found: list[Found] = []
+        with _translated(self.directory):
+            for version, score, _, shown in ranked:
+                if len(found) >= count and score < found[count - 1].score:
+                    break
+                address = shown if shown is not None else self._head_of(version)
+                if address is not None:
+                    found.append(Found(version, score, self._stored(address)))
+        found.sort(key=lambda each: (-each.score, -each.stored.created_at, each.stored.id))
+        return found[:count]
+
+    def heads(self) -> "Heads":
+        """Return all documents that are in the index now.
+
+        Raises:
+            IndexDamagedError: the files cannot be read.
+        """
+        with _translated(self.directory):
+            found = self._searcher.search(self._trait("h"), max(self.size_units, 1), count=False)
+            addresses = [address for _, address in found.hits]
+
+            def column(name: str) -> Any:
+                return self._searcher.fast_field_values(name, addresses) if addresses else []
+
+            return Heads(addresses, column("document"), column("bits"), column("project"))
+
+    def text_at(self, address: Any) -> str:
+        """Return the text of a unit.
+
+        Raises:
+            IndexDamagedError: the files cannot be read.
+        """
+        with _translated(self.directory):
+            return self._stored(address).text
 
     def relevance(self, score: float, query: Weighted) -> float:
         """Return ``score`` as it compares between questions and between indexes of any size."""
@@ -160,28 +220,14 @@ class LexicalIndex:
             stored = (self._stored(address) for _, address in found.hits)
             return {each.id: each.digest for each in stored}
 
-    def _records(self, document: Document) -> Iterator["tantivy.Document"]:
-        units = units_of(document)
-        parts = sum(1 << part for part in parts_of(document))
-        digest = digest_of(document)
-        for unit in units:
-            yield self._record(document, unit, parts, digest)
-
-    def _record(self, document: Document, unit: Unit, parts: int, digest: str) -> "tantivy.Document":
-        text = "" if unit.part is Part.WHOLE else unit.text  # its passages are shown in its stead
-        stored = Stored(document.id, document.kind, digest, document.created_at, text)
-        terms = analyse(unit.text)
-        record = self._library.Document()
-        record.add_text("key", _key_text(document.id))
-        record.add_text("words", " ".join(terms.words))
-        record.add_text("grams", " ".join(terms.grams))
-        record.add_text("pairs", " ".join(pairs_of(terms)))
-        record.add_text("traits", " ".join(_traits(document)))
-        record.add_unsigned("document", key_of(document.id))
-        record.add_unsigned("bits", pack(document, unit.part, parts))
-        record.add_unsigned("project", key_of(document.project))
-        record.add_bytes("stored", msgspec.msgpack.encode(stored))
-        return record
+    def _head_of(self, version: int) -> Any:
+        """Return the address of a document's first unit, or None."""
+        library, must = self._library.Query, self._library.Occur.Must
+        asked = library.boolean_query(
+            [(must, library.term_query(self._schema, "document", version)), (must, self._trait("h"))]
+        )
+        hits = self._searcher.search(asked, 1, count=False).hits
+        return hits[0][1] if hits else None
 
     def _asked(self, query: Weighted) -> "tantivy.Query":
         library, schema = self._library.Query, self._schema
@@ -216,7 +262,7 @@ class LexicalIndex:
         return self._library.Query.term_query(self._schema, "traits", name, "basic")
 
     def _units(self, asked: "tantivy.Query", limit: int) -> list[tuple[float, int, int, int, Any]]:
-        """Return score, document key, bits, project key and address of the best units."""
+        """Return score, document version, bits, project key and address of the best units."""
         hits = self._searcher.search(asked, limit, count=False).hits
         if not hits:
             return []
@@ -229,32 +275,6 @@ class LexicalIndex:
             for (score, address), document, bits, project in zip(hits, *columns, strict=True)
         ]
 
-    def _documents(self, units: list[tuple[float, int, int, int, Any]], count: int) -> list[Found]:
-        best: dict[int, dict[int, float]] = {}
-        parts: dict[int, int] = {}
-        shown: dict[int, Any] = {}
-        for score, document, bits, _, address in units:  # plain numbers: this runs for every question
-            part = bits >> 3 & 3
-            found_parts = best.get(document)
-            if found_parts is None:
-                best[document] = {part: score}
-                parts[document] = bits >> 5 & 7
-            elif part not in found_parts:
-                found_parts[part] = score
-            # What is shown is the best passage; the summary only where there is none better.
-            if part != _WHOLE and document not in shown:
-                shown[document] = address
-        scores = {document: fused(found, parts[document]) for document, found in best.items()}
-        order = sorted(
-            (document for document in scores if document in shown), key=scores.__getitem__, reverse=True
-        )
-        if len(order) > count:
-            least = scores[order[count - 1]]
-            order = [document for document in order if scores[document] >= least]
-        found = [Found(scores[document], self._stored(shown[document])) for document in order]
-        found.sort(key=lambda each: (-each.score, -each.stored.created_at, each.stored.id))
-        return found[:count]
-
     def _stored(self, address: Any) -> Stored:
         data = self._searcher.doc(address).get_first("stored")
         return _STORED.decode(data or b"")
@@ -263,31 +283,28 @@ class LexicalIndex:
 _STORED = msgspec.msgpack.Decoder(Stored)
 
 
-def _schema() -> "tantivy.Schema":
-    import tantivy
-
-    builder = tantivy.SchemaBuilder()
-    builder.add_text_field("key", tokenizer_name="raw", index_option="basic")
-    for name in ("words", "grams", "pairs"):
-        builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
-    builder.add_text_field("traits", tokenizer_name="whitespace", index_option="basic")
-    for name in ("document", "bits", "project"):
-        builder.add_unsigned_field(name, fast=True)
-    builder.add_bytes_field("stored", stored=True)
-    return builder.build()
-
-
-def _traits(document: Document) -> list[str]:
-    return [
-        f"t{document.trusted:d}",
-        f"k{KINDS.index(document.kind)}",
-        f"p{key_of(document.project):x}",
-        f"f{key_of(document.facet):x}",
+def _by_document(units: list[tuple[float, int, int, int, Any]]) -> list[Candidate]:
+    """Return the documents that units belong to, best first; the units are best first too."""
+    best: dict[int, dict[int, float]] = {}
+    shown: dict[int, Any] = {}
+    bits_of: dict[int, int] = {}
+    for score, document, bits, _, address in units:  # plain numbers: this runs for every question
+        part = bits >> 3 & 3
+        found_parts = best.get(document)
+        if found_parts is None:
+            best[document] = {part: score}
+            bits_of[document] = bits
+        elif part not in found_parts:
+            found_parts[part] = score
+        # What is shown is the best passage; the summary only where there is none better.
+        if part != _WHOLE and document not in shown:
+            shown[document] = address
+    candidates = [
+        Candidate(document, fused(best[document], bits_of[document] >> 5 & 7), bits_of[document], address)
+        for document, address in shown.items()
     ]
-
-
-def _key_text(name: str) -> str:
-    return f"{key_of(name):016x}"
+    candidates.sort(key=lambda each: -each.score)
+    return candidates
 
 
 @contextmanager
