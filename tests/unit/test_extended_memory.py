@@ -101,8 +101,9 @@ async def test_what_may_not_be_recalled_waits_and_is_not_lost(
 
 
 async def test_a_person_promotes_and_it_is_recalled(tmp_path: Path) -> None:
-    """A promoted atom becomes one that the person approved, and is found from then on."""
-    async with open_extended(tmp_path) as memory:
+    """A promoted atom becomes one that the person approved, and is found from then on; each step is told."""
+    events: list[Event] = []
+    async with open_extended(tmp_path, emit=events.append) as memory:
         (written,) = await memory.add([Draft("the nightly build starts at two", source_class="web")])
         promoted = await memory.promote(written.atom.id)
         assert promoted.source_class == "user_approved"
@@ -111,6 +112,10 @@ async def test_a_person_promotes_and_it_is_recalled(tmp_path: Path) -> None:
         assert [each.atom.id for each in recalled.atoms] == [promoted.id]
         with pytest.raises(StoreError, match="waits in quarantine"):
             await memory.promote(written.atom.id)
+        await memory.forget(promoted.id)
+    kinds = [event.kind for event in events if isinstance(event, MemoryEvent)]
+    assert kinds == ["atom_quarantined", "atom_promoted", "atom_forgotten"]
+    assert "nightly" not in repr(events[0])  # of what waits the reason is told, never the text
 
 
 async def test_what_is_forgotten_leaves_no_trace(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,11 @@ from odek.memory.extended.user_model import Focus, Inference, UserModelFile
 from odek.memory.extended.write import Draft
 from odek.messages import Message, UserMessage
 from tests.support.extended import NOW, open_extended
+
+
+def before(*, days: float) -> datetime:
+    """Return the time so many days before now."""
+    return NOW - timedelta(days=days)
 
 
 @asynccontextmanager
@@ -105,7 +111,8 @@ async def test_retention_halves_with_each_half_life(tmp_path: Path) -> None:
 async def test_what_waits_expires(tmp_path: Path, days: int, left: int) -> None:
     """``quarantine_ttl_days`` says how long a waiting atom may be kept when room is made."""
     for age in (10, 1):
-        async with open_extended(tmp_path, now=lambda age=age: NOW - timedelta(days=age)) as memory:
+        clock = partial(before, days=age)
+        async with open_extended(tmp_path, now=clock) as memory:
             await memory.add([Draft(f"a page says so, {age}", source_class="web")])
     async with open_extended(tmp_path, quarantine_ttl_days=days) as memory:
         await memory.prune()
@@ -142,7 +149,7 @@ async def test_links_are_made_or_not(tmp_path: Path) -> None:
         ("few", {"association_semantic_top_k": 0}, 1),
         ("off", {"associations_enabled": False}, 0),
     ):
-        async with open_extended(tmp_path / name, **settings) as memory:  # type: ignore[arg-type]
+        async with open_extended(tmp_path / name, **settings) as memory:
             written = await memory.add(drafts)
             assert max(len(each.atom.related) for each in written) == most, name
 
