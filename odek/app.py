@@ -178,6 +178,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             thinking=config.thinking,
             memory=turns,
             on_budget=lambda budget: budgets.__setitem__(slice(None), [budget]),
+            unavailable=_unavailable(offered, config, setup.depth),
             note_turn=partial(note_turn, session, ending, buffer=config.memory.buffer_enabled, atoms=atoms),
         )
         yield OpenAgent(agent, session, plan, memory, where, atoms)
@@ -334,6 +335,23 @@ def _chosen(offered: list[Tool[Any]], config: Config) -> dict[str, Tool[Any]]:
                 raise ConfigError(f"{key}: there is no tool {name!r}; the tools are: {', '.join(names)}")
     enabled = set(config.tools.enabled or names) - set(config.tools.disabled)
     return {tool.name: tool for tool in offered if tool.name in enabled}
+
+
+def _unavailable(offered: list[Tool[Any]], config: Config, depth: int) -> dict[str, str]:
+    """Say of each tool that the agent is not given why that is so."""
+    chosen = _chosen(offered, config)
+    reasons = {
+        tool.name: f"{tool.name} is switched off by the configuration"
+        for tool in offered
+        if tool.name not in chosen
+    }
+    most = config.subagent.max_depth
+    if depth >= most:
+        who = f"a subagent at depth {depth}" if depth else "the first agent"
+        reasons[DELEGATE_TASKS] = (
+            f"{DELEGATE_TASKS} cannot be used here: this is {who}, and subagent.max_depth is {most}"
+        )
+    return reasons
 
 
 def _limits(config: Config) -> Limits:

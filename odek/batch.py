@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 import msgspec
@@ -106,8 +107,10 @@ class Batch:
         max_parallel: int,
         ledger: Ledger,
         spend: Callable[[Usage], None],
+        unavailable: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._tools = tools
+        self._unavailable = unavailable
         self._gate = gate
         self._emit = emit
         self._mask = mask
@@ -150,7 +153,8 @@ class Batch:
         call.tool = self._tools.get(call.name)
         if call.tool is None:
             names = ", ".join(self._tools)
-            return call.fail(f"there is no tool named {call.name!r}; the tools are: {names}")
+            reason = self._unavailable.get(call.name) or f"there is no tool named {call.name!r}"
+            return call.fail(f"{reason}; the tools are: {names}")
         try:
             call.prepared = await call.tool.prepare_json(call.arguments)
         except ToolError as error:

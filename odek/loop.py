@@ -116,6 +116,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     ``max_parallel`` bounds the tool calls at once. ``mask`` hides secrets in text.
     ``note_turn`` is told what a turn did, before its last save; it never waits.
     ``on_budget`` is handed the budget of each turn, for whoever shares it out.
+    ``unavailable`` says of tools that exist why they are not among ``tools``.
     """
 
     model: Model
@@ -132,6 +133,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     memory: TurnMemory | None = None
     note_turn: Callable[[TurnNote], None] | None = None
     on_budget: Callable[[Budget], None] | None = None
+    unavailable: Mapping[str, str] = {}
 
 
 class TurnResult(msgspec.Struct, frozen=True):
@@ -166,7 +168,14 @@ class _Turn:
         self._specs = tuple(tool.spec() for tool in agent.tools.values())
         self._schema_tokens = estimate_tools(self._specs)
         self._batch = Batch(
-            agent.tools, agent.gate, agent.emit, agent.mask, agent.max_parallel, self._ledger, self._spend
+            agent.tools,
+            agent.gate,
+            agent.emit,
+            agent.mask,
+            agent.max_parallel,
+            self._ledger,
+            self._spend,
+            agent.unavailable,
         )
         if agent.on_budget is not None:
             agent.on_budget(self._budget)

@@ -155,8 +155,12 @@ def stale_usage(home: Path, *, remove: bool) -> Iterator[Path]:
 
 
 def _delegations(directory: Path) -> dict[Path, Usage]:
-    """Return each delegation with what it used."""
-    return {folder: _sum(folder.rglob("*.json")) for folder in sorted(directory.glob("*/"))}
+    """Return each delegation with what it used; without any, its directory goes."""
+    found = {folder: _sum(folder.rglob("*.json")) for folder in sorted(directory.glob("*/"))}
+    if not found:
+        with suppress(OSError):
+            directory.rmdir()
+    return found
 
 
 def _sum(files: Iterable[Path]) -> Usage:
