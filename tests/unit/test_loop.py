@@ -389,14 +389,12 @@ async def test_usage_adds_up_over_the_requests_of_a_turn() -> None:
 
 async def test_earlier_messages_never_change_between_requests() -> None:
     """Each request begins with the whole of the one before: what a provider has cached stays valid."""
-    model = ScriptedModel(
-        [calls(("echo", {"text": "1"})), calls(("echo", {"text": "2"})), says("done"), says("more")]
-    )
+    first, second = calls(("echo", {"text": "1"})), calls(("echo", {"text": "2"}))
+    model = ScriptedModel([first, second, says("done"), says("more")])
     agent = make_agent(model, ECHO)
 
     await run_turn(agent, "one")
     await run_turn(agent, "two")
-
     for earlier, later in zip(model.requests, model.requests[1:], strict=False):
         assert later.messages[: len(earlier.messages)] == earlier.messages
         assert later.tools == earlier.tools
