@@ -15,7 +15,16 @@ from tests.support.http_request import RecordedRequest
 from tests.support.model_server import Answer, by_request, tool_call_answer
 from tests.support.processes import Marked
 
-__all__ = ["WAYS", "answers", "delegate", "is_child", "marked_odek", "said", "start_delegating"]
+__all__ = [
+    "WAYS",
+    "answers",
+    "delegate",
+    "is_child",
+    "kill_template",
+    "marked_odek",
+    "said",
+    "start_delegating",
+]
 
 WAYS = ("warm", "fresh")
 
@@ -64,9 +73,14 @@ async def start_delegating(odek: Odek, way: str, ready: trio.Event) -> AsyncGene
     async with odek.start("run", "--json", "delegate this", environment=verbose) as running:
         await running.wait_for("are forked from process")
         if way == "fresh":
-            template = re.search(rb"are forked from process (\d+)", running.stdout + running.stderr)
-            assert template is not None
-            os.kill(int(template[1]), signal.SIGKILL)
-            await running.wait_for("start afresh")
+            await kill_template(running)
         ready.set()
         yield running
+
+
+async def kill_template(running: Running) -> None:
+    """Kill the template of a run, and return once the run has noticed."""
+    template = re.search(rb"are forked from process (\d+)", running.stdout + running.stderr)
+    assert template is not None
+    os.kill(int(template[1]), signal.SIGKILL)
+    await running.wait_for("start afresh")
