@@ -47,7 +47,8 @@ class Admission(msgspec.Struct, frozen=True):
 
     ``reason`` tells the model why not. ``fence_source`` names the origin of outside
     content; the result is then fenced. None leaves it as it is. ``by`` says who decided,
-    ``why`` in a few words for the person.
+    ``why`` in a few words for the person. ``changed`` names a file that the decision rests on
+    and that has changed since; it touches the disk.
     """
 
     allowed: bool
@@ -55,6 +56,7 @@ class Admission(msgspec.Struct, frozen=True):
     fence_source: str | None = None
     by: ApprovedBy = "policy"
     why: str = ""
+    changed: Callable[[], str | None] | None = None
 
 
 class Gate(Protocol):
@@ -221,6 +223,7 @@ class Batch:
         limit_seconds = call.tool.timeout_seconds
         try:
             with trio.move_on_after(limit_seconds if limit_seconds is not None else float("inf")) as limit:
+                await _check_unchanged(call.admission)
                 call.output = await call.prepared.run(scope)
                 call.outcome = "error" if call.output.is_error else "ok"
             if limit.cancelled_caught:
@@ -249,11 +252,11 @@ class Batch:
         if call.outcome == "ok":
             self._failures = Counter({key: n for key, n in self._failures.items() if key[0] != call.name})
         denied = call.admission is not None and call.outcome == "denied"
-        preview = call.admission.why if denied and call.admission else first_line(content)
+        preview = self._mask(call.admission.why) if denied and call.admission else first_line(content)
         self._report(call, call.outcome, preview, self._mask(output.diff))
         source = call.admission.fence_source if call.admission else None
         if source is not None and call.outcome != "denied":
-            content = self._gate.fence(content, source)
+            content = self._gate.fence(content, self._mask(source))
         call.message = ToolMessage(content + hint, call.id)
 
     def _hint(self, call: _Call, content: str) -> str:
@@ -273,3 +276,16 @@ class Batch:
         seconds = trio.current_time() - call.started
         summary = self._mask(call.summary)
         self._emit(ToolFinished(call.id, call.name, summary, outcome, seconds, preview, diff))
+
+
+async def _check_unchanged(admission: Admission | None) -> None:
+    """See that what was decided about is what will be done.
+
+    Raises:
+        TargetChangedError: a file that the decision rests on has changed.
+    """
+    if admission is None or admission.changed is None:
+        return
+    changed = await trio.to_thread.run_sync(admission.changed)
+    if changed is not None:
+        raise TargetChangedError(f"{changed} changed while the call waited; look at it and call again")

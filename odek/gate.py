@@ -17,6 +17,7 @@ from odek.trust.approval import (
     Ruling,
     resolve,
 )
+from odek.trust.bound_files import BoundFiles, bind
 from odek.trust.fence import fence
 from odek.trust.paths import Where
 from odek.trust.policy import assess
@@ -63,7 +64,7 @@ class PolicyGate:
 
     async def admit(self, requests: Sequence[GateRequest]) -> Sequence[Admission]:
         """Decide about ``requests``; all that need a person are asked about at once."""
-        verdicts = await trio.to_thread.run_sync(self._assess, requests)
+        verdicts, bound = await trio.to_thread.run_sync(self._assess, requests)
         questions = [_question(request, verdict) for request, verdict in zip(requests, verdicts, strict=True)]
         guarded = {
             request.call_id
@@ -77,16 +78,18 @@ class PolicyGate:
         ]
         answers = await self._ask([ruling for ruling in rulings if ruling.action == "ask"], guarded)
         return [
-            self._admission(request, ruling, answers.get(ruling.request.call_id))
-            for request, ruling in zip(requests, rulings, strict=True)
+            self._admission(request, ruling, answers.get(ruling.request.call_id), files)
+            for request, ruling, files in zip(requests, rulings, bound, strict=True)
         ]
 
     def fence(self, content: str, source: str) -> str:
         """Mark ``content`` as data from ``source``."""
         return fence(content, source=source)
 
-    def _assess(self, requests: Sequence[GateRequest]) -> list[Verdict]:
-        return [assess(request.prepared.effects, self._where) for request in requests]
+    def _assess(self, requests: Sequence[GateRequest]) -> tuple[list[Verdict], list[BoundFiles]]:
+        """Judge ``requests``, and take down the files whose content they would run."""
+        verdicts = [assess(request.prepared.effects, self._where) for request in requests]
+        return verdicts, [bind(path for part in verdict.parts for path in part.code) for verdict in verdicts]
 
     async def _ask(self, asked: Sequence[Ruling], guarded: Collection[str]) -> dict[str, Answer]:
         """Ask about ``asked``; those that are ``guarded`` are for a person alone to allow."""
@@ -105,7 +108,9 @@ class PolicyGate:
                 self._state.record(risk, trio.current_time())
         return {question.call_id: answer for question, answer in zip(questions, answers, strict=True)}
 
-    def _admission(self, request: GateRequest, ruling: Ruling, answer: Answer | None) -> Admission:
+    def _admission(
+        self, request: GateRequest, ruling: Ruling, answer: Answer | None, bound: BoundFiles
+    ) -> Admission:
         allowed = ruling.action == "allow" if answer is None else answer != "deny"
         verdict = ruling.request.verdict
         by = "person" if answer is not None and self._approver is not None else ruling.by
@@ -117,7 +122,9 @@ class PolicyGate:
         self._taint(taints(effects, verdict, self._where), ingests_untrusted(effects))
         fenced = needs_fence(effects, verdict, self._where)
         source = f"{request.tool}: {request.prepared.summary}" if fenced else None
-        return Admission(allowed=True, fence_source=source, by=by)
+        # A person allowed what they could read: should a script be another one by then, ask again.
+        changed = bound.changed if by == "person" and bound.identities else None
+        return Admission(allowed=True, fence_source=source, by=by, changed=changed)
 
     def _refusal(self, ruling: Ruling, answer: Answer | None) -> str:
         """Say why a call does not run, so that the model can do something sensible instead."""

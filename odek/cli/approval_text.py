@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from typing import Final
 
-from odek.cli.layout import Span, WordWrap, char_width, clip_columns, columns_of
+from odek.cli.layout import char_width, clip_columns, columns_of
 from odek.cli.notes import diff_attr, one_line
 from odek.cli.style import Attr, Style
+from odek.cli.verdict_text import explained, paint_risk, wrapped
 from odek.text import visible
 from odek.trust.approval import ApprovalRequest
 from odek.trust.risk import Part, Risk
 
-__all__ = ["exact_block", "paint_risk", "request_text", "wrapped"]
+__all__ = ["exact_block", "request_text"]
 
 _PART_COLUMNS: Final = 40  # of a part's text: the whole command stands above it
 _NARROWEST_COLUMNS: Final = 16
@@ -47,20 +48,6 @@ def exact_block(text: str, style: Style, columns: int) -> list[str]:
     return out
 
 
-def wrapped(text: str, columns: int, *, indent: str = "") -> list[str]:
-    """Return ``text``, which has no line ends, in lines of at most ``columns`` columns."""
-    wrap = WordWrap(max(columns, _NARROWEST_COLUMNS), Style())
-    wrap.start(Span(indent), Span(indent))
-    wrap.add([Span(text)])
-    wrap.end()
-    return wrap.take().splitlines()
-
-
-def paint_risk(risk: Risk, style: Style) -> str:
-    """Return the name of a class in its colour."""
-    return style.paint(risk.label, Attr.BOLD | Attr.RED if risk >= Risk.SYSTEM_WRITE else Attr.MAGENTA)
-
-
 def _part_lines(parts: Sequence[Part], style: Style, columns: int) -> list[str]:
     """Say of each part that is not safe why; the safe ones are counted."""
     risky = [part for part in parts if part.risk > Risk.SAFE]
@@ -70,7 +57,7 @@ def _part_lines(parts: Sequence[Part], style: Style, columns: int) -> list[str]:
     for part in sorted(risky, key=lambda part: -part.risk):
         text = clip_columns(one_line(part.text), _PART_COLUMNS, style.glyph("ellipsis"))
         reason = wrapped(
-            f"{text}: {one_line(part.reason)}" if len(parts) > 1 else one_line(part.reason),
+            f"{text}: {explained(part)}" if len(parts) > 1 else explained(part),
             columns,
             indent=indent,
         )

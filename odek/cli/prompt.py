@@ -6,9 +6,10 @@ from typing import Final, Protocol
 
 import trio
 
-from odek.cli.approval_text import request_text, wrapped
+from odek.cli.approval_text import request_text
 from odek.cli.style import Attr, Style
 from odek.cli.terminal import Terminal, TerminalGoneError, open_terminal
+from odek.cli.verdict_text import wrapped
 from odek.text import visible
 from odek.trust.approval import Answer, ApprovalRequest
 from odek.trust.risk import Risk

@@ -109,18 +109,23 @@ class ApprovalState:
         return [at for at in self._approvals.get(risk, []) if now - at < _FRICTION_WINDOW_SECONDS]
 
     def covers(self, verdict: Verdict, settings: DangerousSettings) -> bool:
-        """Whether every part of ``verdict`` is of a trusted class, or allowed anyway."""
-        return all(
-            (part.risk in self._trusted and action_for(part.risk, settings) == "prompt")
-            or action_for(part.risk, settings) == "allow"
-            for part in verdict.parts
-        )
+        """Whether ``verdict`` is on one command of a trusted class that does nothing else in question."""
+        return verdict.risk in self._trusted and _is_single(verdict, settings)
 
 
 def is_trustable(verdict: Verdict, settings: DangerousSettings) -> bool:
-    """Whether "trust this class" may be offered: one class is in question, and it may be trusted."""
+    """Whether "trust this class" may be offered: for one command, whose class may be trusted."""
+    return verdict.risk not in _NEVER_TRUSTED and _is_single(verdict, settings)
+
+
+def _is_single(verdict: Verdict, settings: DangerousSettings) -> bool:
+    """Whether one command alone does more than look, and only its class is in question.
+
+    A compound says more than the sum of its commands: nobody who trusts a class has seen it.
+    """
+    commands = {part.command for part in verdict.parts if part.risk > Risk.SAFE}
     asked = {part.risk for part in verdict.parts if action_for(part.risk, settings) != "allow"}
-    return asked == {verdict.risk} and verdict.risk not in _NEVER_TRUSTED
+    return len(commands) <= 1 and asked <= {verdict.risk} and action_for(verdict.risk, settings) == "prompt"
 
 
 def resolve(

@@ -5,13 +5,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+import msgspec
+
 from odek.config.settings import DangerousSettings
 from odek.trust import paths
 from odek.trust.effects import Effects
 from odek.trust.paths import Where
 from odek.trust.risk import Part, Risk, Verdict
 
-__all__ = ["DEFAULT_ACTIONS", "RISK_NAMES", "Action", "action_for", "assess", "decide"]
+__all__ = ["DEFAULT_ACTIONS", "RISK_NAMES", "Action", "Decision", "action_for", "assess", "decide", "explain"]
 
 Action = Literal["allow", "prompt", "deny"]
 
@@ -30,6 +32,14 @@ DEFAULT_ACTIONS: MappingProxyType[Risk, Action] = MappingProxyType(
 )
 RISK_NAMES = tuple(risk.label for risk in Risk)
 """The names that ``dangerous.classes`` may use, lowest class first."""
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What the policy says about a call, and which of its rules says so."""
+
+    action: Action
+    why: str
+
 
 _STRICTNESS: dict[Action, int] = {"allow": 0, "prompt": 1, "deny": 2}
 
@@ -71,22 +81,28 @@ def action_for(risk: Risk, settings: DangerousSettings) -> Action:
 
 
 def decide(verdict: Verdict, settings: DangerousSettings, command: str | None = None) -> Action:
-    """Return the strictest action of any part of ``verdict``.
+    """Return the strictest action of any part of ``verdict``; see ``explain``."""
+    return explain(verdict, settings, command).action
+
+
+def explain(verdict: Verdict, settings: DangerousSettings, command: str | None = None) -> Decision:
+    """Return what the policy says about ``verdict``, and which rule of it decides.
 
     An exact ``command`` in the denylist is denied; one in the allowlist is allowed, unless a
     part of it is blocked. White space around a command does not count, nothing else is
     normalised: a rule for one command never covers another.
     """
     if command is not None and _listed(command, settings.denylist):
-        return "deny"
+        return Decision("deny", "the denylist names exactly this command")
     if verdict.risk is Risk.BLOCKED:
-        return "deny"
+        return Decision("deny", "what is blocked never runs")
     if command is not None and _listed(command, settings.allowlist):
-        return "allow"
-    actions = [action_for(part.risk, settings) for part in verdict.parts] or [
-        action_for(verdict.risk, settings)
-    ]
-    return max(actions, key=_STRICTNESS.__getitem__)
+        return Decision("allow", "the allowlist names exactly this command")
+    risks = {part.risk for part in verdict.parts} or {verdict.risk}
+    strictest = max(risks, key=lambda risk: (_STRICTNESS[action_for(risk, settings)], risk))
+    action = action_for(strictest, settings)
+    rule = "dangerous.classes says" if strictest.label in settings.classes else "the default is"
+    return Decision(action, f"{rule} `{action}` for {strictest.label}")
 
 
 def _listed(command: str, commands: tuple[str, ...]) -> bool:

@@ -56,6 +56,7 @@ class Part(msgspec.Struct, frozen=True):
         command: The number of the simple command that it belongs to; 0 in a call that is none.
         program: The name under which its program is known, "" where there is none.
         path: The place that it touches, links resolved, home shortened to ``~``.
+        code: Files, absolute, whose content it runs; what was approved is only what they held.
     """
 
     text: str
@@ -65,6 +66,7 @@ class Part(msgspec.Struct, frozen=True):
     command: int = 0
     program: str = ""
     path: str = ""
+    code: tuple[str, ...] = ()
 
 
 class Verdict(msgspec.Struct, frozen=True):

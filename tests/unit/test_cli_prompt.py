@@ -299,6 +299,17 @@ def test_a_diff_is_coloured_by_line() -> None:
     assert exact_block("-x", style, 30)[0].endswith(" -x")
 
 
+def test_a_disguised_program_and_its_place_are_named() -> None:
+    """Beside the command as it is written stands what it runs, and where."""
+    command = "r''m out/x"
+    part = Part(command, Risk.SYSTEM_WRITE, "removes what lies outside", program="rm", path="~/elsewhere/x")
+    asked = ApprovalRequest("1", "shell", command, command, Verdict.of((part,)))
+
+    text = request_text(asked, PLAIN, 80, title="")
+
+    assert text.endswith("  system_write  removes what lies outside [runs rm, ~/elsewhere/x]\n")
+
+
 def test_each_risky_part_has_its_class_and_reason() -> None:
     """A compound lists its parts, the worst first, and counts the safe ones."""
     parts = (

@@ -48,13 +48,18 @@ def classify(command: str, where: Where) -> Verdict:
 
 
 def _classify_text(text: str, where: Where) -> list[Part]:
-    # A continued line is also read as the shell joins it, for the parser splits words there.
-    joined = text.replace("\\\n", "")
-    parts: list[Part] = []
-    for reading in dict.fromkeys((text, joined)):
-        scope = Scope(os.fspath(where.cwd), os.fspath(where.home), os.fspath(where.workspace))
-        parts += Walker(where, scope, Journey()).code(reading)
-    return list(dict.fromkeys(parts))
+    parts = _read(text, where)
+    if "\\\n" in text:
+        # A continued line is also read as the shell joins it, for the parser splits words there.
+        known = {(part.risk, part.reason, part.program) for part in parts}
+        joined = _read(text.replace("\\\n", ""), where)
+        parts += [part for part in joined if (part.risk, part.reason, part.program) not in known]
+    return parts
+
+
+def _read(text: str, where: Where) -> list[Part]:
+    scope = Scope(os.fspath(where.cwd), os.fspath(where.home), os.fspath(where.workspace))
+    return list(dict.fromkeys(Walker(where, scope, Journey()).code(text)))
 
 
 def _best_effort(text: str, where: Where) -> list[Part]:
@@ -62,4 +67,4 @@ def _best_effort(text: str, where: Where) -> list[Part]:
     bare = ACTIVE_CHARACTERS.sub("", DECEIVING.sub("", text))
     if len(bare) > _LENGTH_LIMIT or bare.count("|") > _OPERATORS_LIMIT or bare.count("<") > _OPERATORS_LIMIT:
         return []
-    return [part for part in _classify_text(bare, where) if part.risk > Risk.UNKNOWN]
+    return _classify_text(bare, where)

@@ -39,14 +39,37 @@ def judge_command(words: Sequence[Word], context: Context) -> list[Part]:
     if program.text in context.functions:
         return [Part(text, Risk.SAFE, "calls a function defined in this command", program=program.text)]
     name, located = _locate(program.text, text, context)
-    if _INDIRECT.search(program.raw):
-        located = [*located, Part(text, Risk.CODE_EXECUTION, "names its program by a variable", program=name)]
     rule = rule_for(name)
     if rule is None:
-        return located or [Part(text, Risk.UNKNOWN, f"no rule knows the program {name!r}", program=name)]
+        unknown = Part(text, Risk.UNKNOWN, f"no rule knows the program {name!r}", program=name)
+        return _with_code(located or [unknown], words, context)
+    if _INDIRECT.search(program.raw):
+        located = [*located, Part(text, Risk.CODE_EXECUTION, "names its program by a variable", program=name)]
     if _only_asks_version(name, arguments):
         return located or [Part(text, Risk.SAFE, "asks for version or help", program=name)]
-    return [*located, *_judge_known(name, rule, arguments, text, context)]
+    parts = [*located, *_judge_known(name, rule, arguments, text, context)]
+    return _with_code(parts, words, context)
+
+
+def _with_code(parts: list[Part], words: Sequence[Word], context: Context) -> list[Part]:
+    """Note the files whose content a command runs: its program's, and the first one that it names."""
+    if max(part.risk for part in parts) < Risk.CODE_EXECUTION:
+        return parts
+    found = [place.text for place in context.places(words[0])] if "/" in words[0].text else []
+    for word in words[1:]:
+        named = word.with_text(word.text.rpartition("=")[2])
+        files = [place.text for place in context.places(named) if _is_file(place)] if word.known else []
+        if files:
+            found += files
+            break
+    return [*parts[:-1], msgspec.structs.replace(parts[-1], code=tuple(found))] if found else parts
+
+
+def _is_file(place: paths.Place) -> bool:
+    try:
+        return Path(place.text).is_file()
+    except OSError:  # a name that is too long, a place that may not be looked into
+        return False
 
 
 def _unresolved_program(program: Word, arguments: list[Word], text: str, context: Context) -> list[Part]:
@@ -225,7 +248,7 @@ def _judge_destination(call: Call) -> Iterator[Part]:
     yield from call.writes(target)
     yield from archives.merges(call, sources, target)
     is_directory = target.text.endswith(("/", "/.", "/.git")) or target.text in {".", "..", ".git"}
-    if not is_directory and not any(Path(place.text).is_dir() for place in call.context.places(target)):
+    if not is_directory and not any(os.path.isdir(place.text) for place in call.context.places(target)):  # noqa: PTH112 - never raises
         return
     for word in sources:
         # A target that is a directory receives the file under its own name.

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from odek.trust.paths import Where
 from odek.trust.risk import Part, Risk
 from odek.trust.shell.evaluator import Evaluator
 from odek.trust.shell.grammar import text_of
+from odek.trust.shell.journey import Journey
 from odek.trust.shell.outputs import Text, Unknown, decode_base64
-from odek.trust.shell.scope import Snapshot
+from odek.trust.shell.scope import Scope, Snapshot
 from odek.trust.shell.tree import decodes, leaves, starts_itself
 from odek.trust.shell.values import FOREIGN, UNKNOWN, Value, join
 from odek.trust.shell.words import Word
@@ -29,12 +31,13 @@ class Flow(Evaluator):
     """Visits the nodes that decide what runs, and in which order.
 
     What a branch sets may or may not be set behind it; what a loop sets may be set when it
-    begins again. ``_functions`` holds the bodies of the functions that were defined.
+    begins again. The body of a function is judged for each call of it.
     """
 
-    _functions: "dict[str, Node]"
-    _running: set[str]
-    _loops = 0
+    def __init__(self, where: Where, scope: Scope, journey: Journey, outer: int = 0) -> None:
+        super().__init__(where, scope, journey, outer)
+        self._defined: list[tuple[str, Snapshot]] = []
+        self._loops = 0
 
     def _subshell(self, node: "Node") -> None:
         self._isolated(node.named_children)
@@ -152,26 +155,34 @@ class Flow(Evaluator):
             return
         if starts_itself(body, name):
             self._add([Part(text_of(node), Risk.BLOCKED, "a function that starts itself without end")])
-        self._functions[name] = body
-        # Whoever calls it, and with what, may stand where nobody looks: the body is judged by itself too.
-        before = self._scope.snapshot()
-        self._scope.forget([*map(str, range(1, 10)), "@", "*"], UNKNOWN)
-        self._body(name, body)
-        self._scope.restore(before)
+        self._journey.functions[name] = body
+        self._defined.append((name, self._scope.snapshot()))
+
+    def _uncalled_functions(self) -> None:
+        """Visit the functions that no command calls: whoever does, and with what, is not to be seen."""
+        for name, snapshot in self._defined:
+            if name in self._journey.called:
+                continue
+            before = self._scope.snapshot()
+            self._scope.restore(snapshot)
+            self._scope.forget([*map(str, range(1, 10)), "@", "*"], UNKNOWN)
+            self._body(name, self._journey.functions[name])
+            self._scope.restore(before)
 
     def _call_function(self, name: str, arguments: Sequence[Word]) -> None:
         """Visit the body of a function with the arguments that it is given."""
-        if name in self._running:
+        self._journey.called.add(name)
+        if name in self._journey.running:
             return
         before = self._scope.snapshot()
         self._scope.assign_positional([self._word_value(word) for word in arguments])
-        self._body(name, self._functions[name])
+        self._body(name, self._journey.functions[name])
         positional = {str(number): before.variables.get(str(number), UNKNOWN) for number in range(1, 10)}
         positional |= {mark: before.variables.get(mark, UNKNOWN) for mark in "@*"}
         for mark, value in positional.items():
             self._scope.assign(mark, value)
 
     def _body(self, name: str, body: "Node") -> None:
-        self._running.add(name)
+        self._journey.running.add(name)
         self._visit(body)
-        self._running.discard(name)
+        self._journey.running.discard(name)

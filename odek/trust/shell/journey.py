@@ -1,4 +1,9 @@
-"""What all walks over one command line share: numbers of its commands, and how much work is left."""
+"""What all walks over one command line share: its functions, numbers of its commands, the work left."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 __all__ = ["Journey"]
 
@@ -8,9 +13,18 @@ _STEPS_LIMIT = 20_000
 
 
 class Journey:
-    """Counts steps over all nested walks, and gives each simple command a number of its own."""
+    """Counts steps over all nested walks, and gives each simple command a number of its own.
+
+    Attributes:
+        functions: The bodies of the functions that the command line defines.
+        called: The names of those that a command calls.
+        running: The names of those whose body is being visited.
+    """
 
     def __init__(self) -> None:
+        self.functions: dict[str, Node] = {}
+        self.called: set[str] = set()
+        self.running: set[str] = set()
         self._steps = 0
         self._numbers: dict[tuple[int, int], int] = {}
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from odek.trust.paths import Where
 from odek.trust.risk import Part, Risk
 from odek.trust.shell import assignments, commands
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Walker"]
 
 _NESTED_SHELLS_LIMIT = 8
-# A command costs as many steps as so many nodes; measured on everyday commands.
+# Judging a command costs about as much as visiting so many nodes; no measurement behind it.
 _COMMAND_STEPS = 8
 
 
@@ -40,29 +42,25 @@ class Walker(Flow):
         *,
         outer: int = 0,
         depth: int = 0,
-        functions: "dict[str, Node] | None" = None,
-        running: set[str] | None = None,
     ) -> None:
         super().__init__(where, scope, journey, outer)
         self._depth = depth
-        self._functions = functions if functions is not None else {}
-        self._running = running if running is not None else set()
         self._visits: dict[str, Callable[[Node], object]] = {
             "command": self._command,
             "redirected_statement": self._redirected,
             "pipeline": self._pipeline,
             "list": self._list,
             "subshell": self._subshell,
-            "variable_assignment": self._assign,
-            "declaration_command": self._declaration,
-            "unset_command": self._declaration,
-            "function_definition": self._function,
+            "variable_assignment": self._statement(self._assign),
+            "declaration_command": self._statement(self._declaration),
+            "unset_command": self._statement(self._declaration),
+            "function_definition": self._statement(self._function),
             "for_statement": self._for,
             "if_statement": self._branches,
             "case_statement": self._branches,
             "while_statement": self._loop,
             "c_style_for_statement": self._counting_loop,
-            "test_command": self._test,
+            "test_command": self._statement(self._test),
             "compound_statement": self._evaluated_statement,
             "arithmetic_expansion": self.evaluate,
             "command_substitution": self.substitution,
@@ -82,12 +80,22 @@ class Walker(Flow):
         if not certain:
             self._add([unknown(text, "the grammar cannot read it with certainty")])
         self._visit(root)
+        self._uncalled_functions()
         if "@P}" in text:
             reason = "expands a variable as a prompt, which runs commands"
             self._add([Part(text[:200], Risk.CODE_EXECUTION, reason)])
         if self._journey.is_over:
             self._add([unknown(text, "takes too many steps to be followed")])
         return self._parts
+
+    def _statement(self, visit: "Callable[[Node], object]") -> "Callable[[Node], object]":
+        """Return a visit whose parts have a number of their own, as those of a command have."""
+
+        def visit_numbered(node: "Node") -> None:
+            self._number = self._journey.number(self._outer, node.start_byte)
+            visit(node)
+
+        return visit_numbered
 
     def _visit_type(self, node: "Node") -> None:
         self._visits.get(node.type, self._children)(node)
@@ -169,7 +177,7 @@ class Walker(Flow):
         """Judge a command, and what it changes for the commands behind it."""
         self._add(commands.judge_command(words, self._context()))
         effective = assignments.without_wrappers(words)
-        if effective and effective[0].text in self._functions:
+        if effective and effective[0].text in self._journey.functions:
             number = self._number
             self._call_function(effective[0].text, effective[1:])
             self._number = number
@@ -182,7 +190,7 @@ class Walker(Flow):
         return Context(
             where=self._where,
             scope=self._scope,
-            functions=self._functions.keys(),
+            functions=self._journey.functions.keys(),
             stdin=self._stdin,
             shell=self._nested_shell,
             command=lambda words: commands.judge_command(words, self._context()),
@@ -195,15 +203,7 @@ class Walker(Flow):
         if arguments:
             scope.assign("0", self._word_value(arguments[0]))
             scope.assign_positional([self._word_value(word) for word in arguments[1:]])
-        return Walker(
-            self._where,
-            scope,
-            self._journey,
-            outer=self._number,
-            depth=self._depth + 1,
-            functions=self._functions,
-            running=self._running,
-        ).code(text)
+        return Walker(self._where, scope, self._journey, outer=self._number, depth=self._depth + 1).code(text)
 
     def _assign(self, node: "Node", *, temporary: bool = False, splits: bool = False) -> None:
         name_node, value_node = node.child_by_field_name("name"), node.child_by_field_name("value")
@@ -230,7 +230,6 @@ class Walker(Flow):
             self._scope.assign(name, value)
 
     def _declaration(self, node: "Node") -> None:
-        self._number = self._journey.number(self._outer, node.start_byte)
         program = text_of(node.children[0])
         words = [Word(program, raw=program)]
         flags = "".join(text_of(child) for child in node.named_children if text_of(child)[:1] == "-")
@@ -266,15 +265,20 @@ class Walker(Flow):
         body = node.child_by_field_name("body")
         extra: list[Word] = []
         self._number = self._journey.number(self._outer, node.start_byte)
+        first = len(self._parts)
         for child in node.named_children:
             if child != body:
                 extra += self._redirect(child)
+        behind = len(self._parts)
         if body is not None:
             if body.type == "command":
                 self._command(body, extra)
             else:
                 # The grammar hangs the redirection of the last command on the whole list.
                 self._visit(body)
+                self._parts[first:behind] = [
+                    msgspec.structs.replace(part, command=self._number) for part in self._parts[first:behind]
+                ]
                 for child in node.named_children:
                     if child != body:
                         self._redirect(child)
