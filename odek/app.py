@@ -22,6 +22,7 @@ from odek.gate import PolicyGate
 from odek.llm.choice import choose
 from odek.llm.model import Model
 from odek.loop import Agent
+from odek.masked_events import MaskedEvents
 from odek.memory.observers import also_to
 from odek.memory.service import Memory
 from odek.memory.turn_context import TurnContext, origin_of
@@ -109,6 +110,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             "sandbox is set, but this version has no sandbox; remove the setting to run without"
         )
     masker = Masker(setup.resolved.secrets)
+    setup = msgspec.structs.replace(setup, emit=MaskedEvents(setup.emit, masker).emit)
     where = Where(setup.workspace, setup.workspace, Path.home(), setup.home)
     for notice in setup.resolved.notices:
         setup.emit(Notice(notice, "warning"))
@@ -299,7 +301,13 @@ def _tools(
     """Return every tool there is; a new one is a line here."""
     workspace, config = setup.workspace, setup.resolved.config
     return [
-        Shell(workspace, config.shell, dict(setup.resolved.environment), background),
+        Shell(
+            workspace,
+            config.shell,
+            dict(setup.resolved.environment),
+            background,
+            Masker(setup.resolved.secrets),
+        ),
         ReadFileTool(workspace, disk),
         WriteFileTool(workspace, disk),
         PatchTool(workspace, disk),

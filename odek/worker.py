@@ -22,6 +22,7 @@ from odek.sessions.child_usage import write_usage
 from odek.text import clip_bytes, clip_line
 from odek.trust.approval import ApprovalState
 from odek.trust.fence import DELEGATED_REQUEST, fence
+from odek.trust.secrets import Masker
 
 if TYPE_CHECKING:
     from odek.sessions.session import Session
@@ -63,7 +64,7 @@ async def run_task(
     watch: Callable[[Event], None],
     environment: Mapping[str, str],
 ) -> TaskResult:
-    """Do the task of ``order`` in this process and return what came of it.
+    """Do the task of ``order`` in this process and return what came of it, secrets masked.
 
     What was used is on disk before each report, if the order names a file for it.
 
@@ -77,7 +78,14 @@ async def run_task(
     Raises:
         OdekError: it cannot even begin: a wrong model or directory.
     """
-    progress = _Progress(order, report, watch)
+    result = await _done(order, credentials, _Progress(order, report, watch), environment)
+    mask = Masker(credentials.secrets).mask
+    return msgspec.structs.replace(result, summary=mask(result.summary), error=mask(result.error))
+
+
+async def _done(
+    order: WorkOrder, credentials: Credentials, progress: "_Progress", environment: Mapping[str, str]
+) -> TaskResult:
     setup = Setup(
         resolved=_resolved(order, credentials, environment),
         home=Path(order.home),

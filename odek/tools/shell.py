@@ -17,6 +17,7 @@ from odek.text import clip_line
 from odek.tools.git import with_git_settings
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects
+from odek.trust.secrets import Masker
 from subagent.background import Background
 from subagent.errors import ChildLostError, ChildStartError
 from subagent.process import Descendant, ProcessTree, open_process_tree
@@ -88,7 +89,7 @@ class Shell(Tool[ShellArguments]):
     """Runs a command line.
 
     ``environment`` is what commands see, so it holds no secrets. ``background`` keeps
-    what a finished command left running.
+    what a finished command left running. ``masker`` hides secrets where output is cut.
     """
 
     name = "shell"
@@ -102,12 +103,18 @@ class Shell(Tool[ShellArguments]):
     timeout_seconds = None  # the limit of each call is its own
 
     def __init__(
-        self, workspace: Path, settings: ShellSettings, environment: Mapping[str, str], background: Background
+        self,
+        workspace: Path,
+        settings: ShellSettings,
+        environment: Mapping[str, str],
+        background: Background,
+        masker: Masker,
     ) -> None:
         self._workspace = workspace
         self._settings = settings
         self._environment = with_git_settings({**environment, **QUIET_VARIABLES})
         self._background = background
+        self._masker = masker
 
     async def prepare(self, arguments: ShellArguments) -> PreparedCall:
         """Check the command line; it is classified elsewhere, by its declared effect."""
@@ -124,7 +131,7 @@ class Shell(Tool[ShellArguments]):
     async def _run(self, command: str, timeout_seconds: float, scope: CallScope) -> ToolOutput:
         from odek.tools.command_output import CommandOutput
 
-        output = CommandOutput(self._settings.output_limit_bytes)
+        output = CommandOutput(self._settings.output_limit_bytes, self._masker)
         try:
             async with open_process_tree(
                 [find_shell(self._environment), "-c", command], cwd=self._workspace, env=self._environment

@@ -1,28 +1,34 @@
 """The credential formats that are recognised: the rules in ``credential_formats.txt``.
 
-A rule is tried where its ``anchor`` occurs, ``before`` characters to the left of it; so a
-text without anchors costs a substring search each, and no pattern runs over a whole text.
-Lengths are bounded so that hostile input stays linear. Where a group ``secret`` is named,
-only that is the credential; otherwise the whole match is.
+A rule is tried where its ``anchor`` occurs, ``before`` characters to the left of it. The
+anchors of all rules are looked for at once, so a text without any costs one pass, and no
+other pattern runs over a whole text. Lengths are bounded so that hostile input stays
+linear. Where a group ``secret`` is named, only that is the credential; otherwise the whole
+match is.
 """
 
 import math
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
-__all__ = ["CredentialRule", "credential_rules"]
+__all__ = ["Anchors", "CredentialRule", "context_anchors", "credential_rules", "plain_anchors"]
+
+CHECKED_CHARS = 128
+"""Of a secret that are looked at to tell it from a name or an example: the rest tells no more."""
 
 
 class CredentialRule(msgspec.Struct, frozen=True):
     """One format, tried ``before`` characters to the left of its anchor and closer.
 
     ``check`` sees the secret alone. ``context`` says that only what stands beside it gives the
-    secret away; the anchor is then lower case and meets any case.
+    secret away; the anchor is then lower case and meets any case. An ``is_open`` secret is
+    found by its beginning and goes on to the end of its value. A ``looks_far`` pattern covers
+    what the next anchors nearby would find too.
     """
 
     kind: str
@@ -31,6 +37,8 @@ class CredentialRule(msgspec.Struct, frozen=True):
     check: Callable[[str], bool]
     before: int = 0
     context: bool = False
+    is_open: bool = False
+    looks_far: bool = False
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -43,12 +51,75 @@ def _compiled(source: str, ignore_case: bool) -> re.Pattern[str]:  # noqa: FBT00
     return re.compile(source, re.IGNORECASE if ignore_case else re.NOFLAG)
 
 
-_PLACEHOLDER = re.compile(
-    r"x{4,}|\*{3,}|\.{3,}|<|>|\$\{|\{\{|EXAMPLE(KEY)?$|\[REDACTED"
-    r"|^(your|my|the|some|example|changeme|change_me|placeholder|redacted|dummy|sample|password|passwd|secret"
-    r"|token|none|null|undefined|true|false|todo|insert|replace)([-_ ].*)?$",
-    re.IGNORECASE,
+class Anchors:
+    """The anchors of some rules, looked for in one pass."""
+
+    def __init__(self, rules: Iterable[CredentialRule]) -> None:
+        rules = list(rules)
+        self._alone = [rule for rule in rules if len(rule.anchor) == 1]  # their patterns begin with it
+        shared = [rule for rule in rules if len(rule.anchor) > 1]
+        heads = _shortest([rule.anchor for rule in shared])
+        self._rules = {head: [rule for rule in shared if rule.anchor.startswith(head)] for head in heads}
+        # Capitals and signs are rare in most texts, so a pattern of their own passes over those fast.
+        groups = (
+            [head for head in heads if head[0].islower()],
+            [head for head in heads if not head[0].islower()],
+        )
+        self._patterns = [re.compile(_any_of(group)) for group in groups if group]
+
+    def __call__(self, text: str) -> Iterator[tuple[int, CredentialRule]]:
+        """Yield each place where the anchor of a rule stands, with the rule."""
+        for pattern in self._patterns:
+            found = pattern.search(text)
+            while found is not None:
+                at = found.start()
+                for rule in self._rules[found[0]]:
+                    if text.startswith(rule.anchor, at):
+                        yield at, rule
+                found = pattern.search(text, at + 1)
+        for rule in self._alone:
+            for found in rule.pattern.finditer(text):
+                yield found.start(), rule
+
+
+def _shortest(words: Iterable[str]) -> list[str]:
+    """Return those words that begin with no other one."""
+    kept: list[str] = []
+    for word in sorted(set(words)):
+        if not (kept and word.startswith(kept[-1])):
+            kept.append(word)
+    return kept
+
+
+def _any_of(words: list[str]) -> str:
+    """Return a pattern of any of ``words``, which are sorted, that looks at no character twice."""
+    branches: dict[str, list[str]] = {}
+    for word in words:
+        branches.setdefault(word[0], []).append(word[1:])
+    parts = [re.escape(head) + (_any_of(rest) if rest != [""] else "") for head, rest in branches.items()]
+    return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
+
+
+_PLACEHOLDER_MARKS = ("xxxx", "***", "...", "<", ">", "${", "{{", "[redacted")
+_PLACEHOLDER_WORDS = re.compile(
+    r"(your|my|the|some|example|changeme|change_me|placeholder|redacted|dummy|sample|password|passwd|secret"
+    r"|token|none|null|undefined|true|false|todo|insert|replace)([-_ ].*)?$"
 )
+# What stands for a value: {name}, $NAME, %s, %(name)s, [name], :name, name(…).
+_REFERENCE = re.compile(r"\$?\{[^}]*\}?|\$\w+|%(?:\(\w*\)?)?\w?|\[\w+\]?|:\w+|\w+\([^)]*\)")
+_PATH = re.compile(r"[\w.@~-]*(?:/[\w.@~-]*)+")
+_DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
+_LOWER, _UPPER = re.compile(r"[a-z]"), re.compile(r"[A-Z]")
+_WORDS_OR_VERSION = re.compile(r"v?\d+(\.\d+)+\w*|\d+[a-z]{1,3}|([a-z]+[-_/.])+[a-z]*\d{0,2}")
+
+
+def _is_placeholder(text: str) -> bool:
+    lowered = text.lower()
+    return (
+        any(map(lowered.__contains__, _PLACEHOLDER_MARKS))
+        or lowered.endswith(("example", "examplekey"))
+        or _PLACEHOLDER_WORDS.match(lowered) is not None
+    )
 
 
 def _entropy(text: str) -> float:
@@ -59,34 +130,39 @@ def _entropy(text: str) -> float:
 
 def _random(text: str) -> bool:
     """Whether a token looks drawn at random: digits among letters, and not words with hyphens."""
-    if not any(char.isdigit() for char in text) or _PLACEHOLDER.search(text):
+    text = text[:CHECKED_CHARS]
+    if not _DIGIT.search(text) or _is_placeholder(text):
         return False
-    if any(char.isupper() for char in text) and any(char.islower() for char in text):
+    if _UPPER.search(text) and _LOWER.search(text):
         return _entropy(text) >= 2.0
     return max(map(len, re.split(r"[-_.]", text))) >= 12 and _entropy(text) >= 2.0
 
 
 def _password(text: str) -> bool:
     """Whether a value behind ``password:`` and the like is meant as one, not a name or a reference."""
-    if _PLACEHOLDER.search(text) or len(set(text)) < 5:
+    text = text[:CHECKED_CHARS]
+    if not _not_example(text):
         return False
-    has_digit, has_letter = any(c.isdigit() for c in text), any(c.isalpha() for c in text)
-    if has_digit and has_letter:
-        return not re.fullmatch(r"v?\d+(\.\d+)+\w*|\d+[a-z]{1,3}|([a-z]+[-_/.])+[a-z]*\d{0,2}", text)
+    if _PATH.fullmatch(text):
+        return any(len(part) >= 12 and _mixed(part) for part in text.split("/"))
+    if _DIGIT.search(text) and _LETTER.search(text):
+        return not _WORDS_OR_VERSION.fullmatch(text)
+    if not (_UPPER.search(text) and _LOWER.search(text)):
+        return False
     # Letters alone: case that changes more often than in any name made of words.
     runs = len(re.findall(r"[A-Z]+|[a-z]+", text))
     return len(text) >= 12 and runs >= 6 and len(text) / runs < 2.8
 
 
 def _not_example(text: str) -> bool:
-    return not _PLACEHOLDER.search(text) and len(set(text)) > 4
+    text = text[:CHECKED_CHARS]
+    return len(set(text)) > 4 and not _REFERENCE.fullmatch(text) and not _is_placeholder(text)
 
 
 def _mixed(text: str) -> bool:
     """Whether upper case, lower case and digits all occur, as in base62 tokens."""
-    return bool(
-        re.search(r"[A-Z]", text) and re.search(r"[a-z]", text) and re.search(r"\d", text)
-    ) and _not_example(text)
+    text = text[:CHECKED_CHARS]
+    return bool(_UPPER.search(text) and _LOWER.search(text) and _DIGIT.search(text)) and _not_example(text)
 
 
 def _phrase(text: str) -> bool:
@@ -98,16 +174,33 @@ _CHECKS = {"!random": _random, "!mixed": _mixed, "!password": _password, "!phras
 
 
 @lru_cache(maxsize=1)
+def plain_anchors() -> Anchors:
+    """Return the anchors of the formats that give themselves away."""
+    return Anchors(rule for rule in credential_rules() if not rule.context)
+
+
+@lru_cache(maxsize=1)
+def context_anchors() -> Anchors:
+    """Return the anchors of what stands beside a secret; to look for in a text in lower case."""
+    return Anchors(rule for rule in credential_rules() if rule.context)
+
+
+@lru_cache(maxsize=1)
 def credential_rules() -> tuple[CredentialRule, ...]:
     """Read the rules, once."""
     source = Path(__file__).with_name("credential_formats.txt").read_text(encoding="utf-8")
-    assigned = ""
+    parts: dict[str, str] = {}
     rules: list[CredentialRule] = []
     for line in source.splitlines():
-        if line.startswith("ASSIGNED = "):
-            assigned = line.removeprefix("ASSIGNED = ")
-        elif line and not line.startswith("#"):
-            rules.append(_rule(line.replace("{ASSIGNED}", assigned)))
+        if not line or line.startswith("#"):
+            continue
+        name, is_part, pattern = line.partition(" = ")
+        for known, meant in parts.items():
+            pattern, line = pattern.replace(known, meant), line.replace(known, meant)  # noqa: PLW2901 - filled in
+        if is_part and name.isupper():
+            parts[f"{{{name}}}"] = pattern
+        else:
+            rules.append(_rule(line))
     return tuple(rules)
 
 
@@ -119,4 +212,6 @@ def _rule(line: str) -> CredentialRule:
         pattern = (r"(?<![A-Za-z0-9])" if "!edge" in flags else "") + re.escape(anchor) + pattern
     check = next((_CHECKS[flag] for flag in flags if flag in _CHECKS), _not_example)
     before = next((int(flag[1:]) for flag in flags if flag[1:].isdigit()), 0)
-    return CredentialRule(kind, anchor, pattern, check, before, context)
+    return CredentialRule(
+        kind, anchor, pattern, check, before, context, is_open="!open" in flags, looks_far="!far" in flags
+    )

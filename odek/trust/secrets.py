@@ -7,14 +7,15 @@ itself by what they are, in every encoding that tools print. Masking takes linea
 import base64
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from urllib.parse import quote
 
 import msgspec
 
-from odek.trust.credential_rules import CredentialRule, credential_rules
-from odek.trust.disguise import fold
+from odek.trust.credential_rules import CredentialRule, context_anchors, plain_anchors
+from odek.trust.secret_disguises import mixes_digits_and_letters, views
 
-__all__ = ["LineMasker", "Masker", "SecretSpan", "contains_secret", "find_secrets", "mask"]
+__all__ = ["Masker", "SecretSpan", "contains_secret", "find_secrets", "mask", "mask_spans"]
 
 
 class SecretSpan(msgspec.Struct, frozen=True, order=True):
@@ -25,109 +26,165 @@ class SecretSpan(msgspec.Struct, frozen=True, order=True):
     kind: str
 
 
-# A line of output longer than this is handed on in pieces; no credential is as long.
-_LINE_LIMIT = 64 * 1024
-_OVERLAP = 4096
 # Private keys of RSA 16384 take about 12 KB.
 _KEY_BLOCK_LIMIT = 16 * 1024
-# Looking behind disguises costs more; texts for the memory are far below this.
-_DISGUISE_LIMIT = 64 * 1024
+# Looking behind disguises costs several times as much; texts for the memory are far below this.
+_DISGUISE_LIMIT = 128 * 1024
 
 _KEY_BEGIN = re.compile(r"-----BEGIN ([A-Z0-9]+ ){0,4}PRIVATE KEY( BLOCK)?-----")
+_KEY_BEGUN = re.compile(r"-----BEGIN[A-Z0-9 ]*-{0,4}\Z")
+_MARK_CHARS = 80  # the longest is "-----BEGIN PGP PRIVATE KEY BLOCK-----"
 _KEY_BODY = re.compile(r"(?:[A-Za-z0-9+/=\s:,.-]|\\[nr]){0,16384}")
 _PUTTY = re.compile(r"Private-Lines: \d{1,4}\s+[A-Za-z0-9+/=\s]{16,16384}")
-_PGPASS = re.compile(
-    r"^[\w.*-]{1,200}:(?:\d{2,5}|\*):[\w*.-]{1,80}:[\w*.@-]{1,80}:(?P<secret>\S{8,200})$", re.MULTILINE
+# Bodies of keys whose first line is not there: what OpenSSH, PKCS #1, #8 and SEC 1 begin with.
+_KEY_STARTS = (
+    "b3BlbnNzaC1rZXktdjE",
+    "IBAAKCAQEA",
+    "IBAAKCAgEA",
+    "IBAAKBgQ",
+    "IBADANBgkqhkiG9w0BAQEFAASC",
+    "MHcCAQEEI",
+    "MIGHAgEAMBMGByqGSM49",
+    "MC4CAQAwBQYDK2VwBCIE",
 )
+_BASE64_LINES = re.compile(r"(?:[A-Za-z0-9+/=]|\s|\\[nr]){30,16384}+")
+_PGPASS_PORT = re.compile(r":(?:\d{2,5}|\*):")
+_PGPASS = re.compile(
+    r"[\w.*-]{1,200}+:(?:\d{2,5}|\*):[\w*.-]{1,80}+:[\w*.@-]{1,80}+:(?P<secret>\S{8,200})[ \t\r]*+(?:\n|\Z)"
+)
+# A pattern that has looked this far ahead and found nothing is not tried again nearer.
+_FAR_CHARS = 128
+_VALUE_END = re.compile(r"[^\s\"'`,;<>(){}\[\]\\]*+")
+_QUOTED_END = re.compile(r"[^\s\"'`\\]*+")
 
 
 def mask(text: str) -> str:
     """Return ``text`` with every credential replaced by ``[REDACTED:kind]``."""
-    spans = find_secrets(text)
-    if not spans:
-        return text
+    return mask_spans(text, find_secrets(text))
+
+
+def mask_spans(text: str, spans: Iterable[SecretSpan]) -> str:
+    """Return ``text`` with each of ``spans``, which are in order and apart, replaced by its kind."""
     out, at = [], 0
     for span in spans:
         out += [text[at : span.start], f"[REDACTED:{span.kind}]"]
         at = span.end
-    out.append(text[at:])
-    return "".join(out)
+    return "".join([*out, text[at:]]) if out else text
 
 
 def find_secrets(text: str) -> list[SecretSpan]:
-    """Return the credentials in ``text`` in order, without overlaps."""
-    return _merged(_spans(text))
+    """Return the credentials in ``text`` in order, without overlaps; thinly disguised ones too.
+
+    Disguises are look-alike letters, a break in the middle, base64, hexadecimal and
+    reversal. They are seen through in the first 128 KiB only.
+    """
+    return _with_disguised(text, _merged(_spans(text)))
 
 
 def contains_secret(text: str) -> bool:
-    """Whether ``text`` holds a credential, plain or thinly disguised.
+    """Whether ``text`` holds a credential, plain or thinly disguised."""
+    return next(_spans(text), None) is not None or bool(_with_disguised(text, []))
 
-    Disguises are look-alike letters, a break in the middle, base64, hexadecimal and reversal.
-    """
-    if next(_spans(text), None) is not None:
-        return True
+
+def _with_disguised(text: str, plain: list[SecretSpan]) -> list[SecretSpan]:
+    """Return ``plain`` and, apart from those, what disguises hide."""
     text = text[:_DISGUISE_LIMIT]
-    return any(next(_spans(other, strict=True), None) is not None for other in _undisguised(text))
+    may_be_broken = next(plain_anchors()(text), None) is not None
+    found = [
+        SecretSpan(*place(span.start, span.end), span.kind)
+        for view, place in views(text, may_be_broken=may_be_broken)
+        for span in _spans(view, strict=True)
+    ]
+    if not found:
+        return plain
+    apart = [span for span in found if not any(span.start < p.end and p.start < span.end for p in plain)]
+    return _merged([*plain, *apart])
 
 
 def _spans(text: str, *, strict: bool = False) -> Iterator[SecretSpan]:
     """Yield credentials in no order; ``strict`` leaves out those known by context alone."""
-    lowered = ""
-    for rule in credential_rules():
-        if rule.context and strict:
-            continue
-        if rule.context and not lowered:
-            lowered = text.lower()
-            if len(lowered) != len(text):  # one capital grows when lowered; positions must agree
-                lowered = text.replace("\u0130", "I").lower()
-        haystack = lowered if rule.context else text
-        if rule.anchor in haystack:
-            yield from _rule_spans(rule, text, haystack)
-    yield from _block_spans(text)
+    places = plain_anchors()(text)
+    if not strict:
+        lowered = text.lower()
+        if len(lowered) != len(text):  # one capital grows when lowered; positions must agree
+            lowered = text.replace("\u0130", "I").lower()
+        places = chain(places, context_anchors()(lowered))
+    resume: dict[int, int] = {}
+    for at, rule in places:
+        if at >= resume.get(id(rule), 0):
+            span, resume[id(rule)] = _tried(rule, text, at)
+            if span is not None:
+                yield span
+    yield from _key_spans(text)
+    yield from _pgpass_spans(text)
 
 
-def _rule_spans(rule: CredentialRule, text: str, haystack: str) -> Iterator[SecretSpan]:
-    at = haystack.find(rule.anchor)
-    while at >= 0:
-        next_at = at + len(rule.anchor)
-        for start in range(max(at - rule.before, 0), at + 1) if rule.before else (at,):
-            match = rule.pattern.match(text, start)
-            if match is not None and match.end() > at:
-                group = "secret" if "secret" in rule.pattern.groupindex else 0
-                secret = match[group]
-                if rule.check(secret):
-                    yield SecretSpan(match.start(group), match.end(group), rule.kind)
-                    next_at = max(next_at, match.end())
-                break
-        at = haystack.find(rule.anchor, next_at)
+def _tried(rule: CredentialRule, text: str, at: int) -> tuple[SecretSpan | None, int]:
+    """Try ``rule`` at its anchor; return what it finds, and from where on to try it again."""
+    match = None
+    for start in range(max(at - rule.before, 0), at + 1) if rule.before else (at,):
+        match = rule.pattern.match(text, start)
+        if match is not None and match.end() > at:
+            break
+    if match is None:
+        return None, at + (_FAR_CHARS if rule.looks_far else 1)
+    group = "secret" if "secret" in rule.pattern.groupindex else 0
+    if not rule.check(match[group]):
+        return None, at + 1
+    begin, end = match.span(group)
+    if rule.is_open:
+        tail = _QUOTED_END if text[begin - 1] in "\"'`" else _VALUE_END
+        if (more := tail.match(text, end)) is not None:
+            end = more.end()
+    return SecretSpan(begin, end, rule.kind), end
 
 
-def _block_spans(text: str) -> Iterator[SecretSpan]:
+def _key_spans(text: str) -> Iterator[SecretSpan]:
+    """Yield private keys: between their marks, cut off, and without the first line."""
     at = text.find("-----BEGIN ")
     while at >= 0:
         next_at = at + 11
-        if begin := _KEY_BEGIN.match(text, at):
-            end = text.find("-----END ", begin.end(), begin.end() + _KEY_BLOCK_LIMIT)
-            body = _KEY_BODY.match(text, begin.end())
-            stop = begin.end() if body is None else body.end()
-            if end >= 0:
-                tail = text.find("-----", end + 9, end + 80)
-                stop = end if tail < 0 else tail + 5
-            yield SecretSpan(at, stop, "private-key")
-            next_at = stop
+        if mark := _KEY_BEGIN.match(text, at):
+            next_at = _key_end(text, mark.end())
+            yield SecretSpan(at, next_at, "private-key")
         at = text.find("-----BEGIN ", next_at)
     if "Private-Lines:" in text:
         for match in _PUTTY.finditer(text):
             yield SecretSpan(match.start(), match.end(), "private-key")
-    if ":" in text and len(text) < _DISGUISE_LIMIT:
-        for match in _PGPASS.finditer(text):
-            if any(char.isdigit() for char in match["secret"]) and any(
-                char.isalpha() for char in match["secret"]
-            ):
-                yield SecretSpan(match.start("secret"), match.end("secret"), "pgpass")
+    for start in _KEY_STARTS:
+        at = text.find(start)
+        while at >= 0:
+            next_at = at + 1
+            if body := _BASE64_LINES.match(text, at):
+                next_at = body.end()
+                yield SecretSpan(at, next_at, "private-key")
+            at = text.find(start, next_at)
 
 
-def _merged(spans: Iterator[SecretSpan]) -> list[SecretSpan]:
+def _key_end(text: str, body_at: int) -> int:
+    """Return where the key ends whose body begins at ``body_at``: its last line may be missing or cut."""
+    end = text.find("-----END ", body_at, body_at + _KEY_BLOCK_LIMIT)
+    if end < 0:
+        body = _KEY_BODY.match(text, body_at)
+        return body_at if body is None else body.end()
+    tail = text.find("-----", end + 9, end + _MARK_CHARS)
+    if tail >= 0:
+        return tail + 5
+    return len(text) if len(text) - end < _MARK_CHARS else end
+
+
+def _pgpass_spans(text: str) -> Iterator[SecretSpan]:
+    found = _PGPASS_PORT.search(text)
+    while found is not None:
+        line = text.rfind("\n", max(found.start() - 400, 0), found.start()) + 1
+        match = _PGPASS.match(text, line)
+        if match is not None and mixes_digits_and_letters(match["secret"]):
+            yield SecretSpan(match.start("secret"), match.end("secret"), "pgpass")
+        end = text.find("\n", found.end(), found.end() + 400)  # once a line
+        found = _PGPASS_PORT.search(text, end if end >= 0 else found.end() + 400)
+
+
+def _merged(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
     merged: list[SecretSpan] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
         if merged and span.start < merged[-1].end:
@@ -136,54 +193,6 @@ def _merged(spans: Iterator[SecretSpan]) -> list[SecretSpan]:
         else:
             merged.append(span)
     return merged
-
-
-# -- disguises ---
-
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,4096}={0,2}")
-_HEX = re.compile(r"(?:[0-9a-fA-F]{2}){16,2048}")
-_GAP = re.compile(r"([ \t]*[\r\n ][ \t]*)")
-_TOKEN = re.compile(r"[\w:=\"'-]+")
-
-
-def _undisguised(text: str) -> Iterator[str]:
-    folded = fold(text)
-    if folded != text:
-        yield folded
-    if any(map(text.__contains__, (rule.anchor for rule in credential_rules() if not rule.context))):
-        yield _join_broken(text)
-    yield text[::-1]
-    for match in _BASE64.finditer(text):
-        yield _decoded(match[0])
-    for match in _HEX.finditer(text):
-        yield bytes.fromhex(match[0]).decode("utf-8", "replace")
-
-
-def _decoded(blob: str) -> str:
-    standard = blob.rstrip("=").replace("-", "+").replace("_", "/")
-    standard = standard[: len(standard) - (len(standard) % 4 == 1)]
-    return base64.b64decode(standard + "=" * (-len(standard) % 4)).decode("utf-8", "replace")
-
-
-def _join_broken(text: str) -> str:
-    """Close the gaps inside what may be one token: digits and letters on both sides."""
-    pieces = _GAP.split(text)
-    out = [pieces[0]]
-    for at in range(1, len(pieces), 2):
-        gap, right = pieces[at], pieces[at + 1]
-        left = out[-1] if out else ""
-        out += [right] if _may_be_one(left, right) else [gap, right]
-    return "".join(out)
-
-
-def _may_be_one(left: str, right: str) -> bool:
-    return bool(
-        len(left) >= 8 and len(right) >= 8 and _TOKEN.fullmatch(left) and _mixes(left) and _mixes(right)
-    )
-
-
-def _mixes(token: str) -> bool:
-    return any(char.isdigit() for char in token) and any(char.isalpha() for char in token)
 
 
 # -- known values ---
@@ -203,14 +212,37 @@ class Masker:
             variant for value in known if len(value) >= _KNOWN_MINIMUM for variant in _variants(value)
         }
         self._variants = sorted(variants, key=len, reverse=True)
-        self.longest = max(map(len, self._variants), default=0)
+        self._spaced = [variant for variant in self._variants if any(map(str.isspace, variant))]
 
     def mask(self, text: str) -> str:
         """Return ``text`` without known values and without credentials of a known format."""
+        return mask_spans(text, _with_disguised(text, self.spans(text)))
+
+    def spans(self, text: str) -> list[SecretSpan]:
+        """Return where known values and credentials stand in ``text``, in order, without overlaps.
+
+        Values are known in every encoding, credentials only as they are.
+        """
+        return _merged(chain(self._known_spans(text), _spans(text)))
+
+    def begun_chars(self, text: str) -> int:
+        """Return how much of the end of ``text`` may begin what has spaces in it: a known value, a key."""
+        begun = [
+            size
+            for variant in self._spaced
+            for size in range(min(len(variant) - 1, len(text)), 0, -1)
+            if text.endswith(variant[:size])
+        ]
+        if (key := _KEY_BEGUN.search(text[-_MARK_CHARS:])) is not None:
+            begun.append(len(key[0]))
+        return max(begun, default=0)
+
+    def _known_spans(self, text: str) -> Iterator[SecretSpan]:
         for variant in self._variants:
-            if variant in text:
-                text = text.replace(variant, "[REDACTED:known-secret]")
-        return mask(text)
+            at = text.find(variant)
+            while at >= 0:
+                yield SecretSpan(at, at + len(variant), "known-secret")
+                at = text.find(variant, at + len(variant))
 
 
 def _variants(value: str) -> set[str]:
@@ -226,49 +258,3 @@ def _variants(value: str) -> set[str]:
             inner = encoded[start:stop]
             variants |= {inner, inner.replace("+", "-").replace("/", "_")}
     return variants
-
-
-# -- streams ---
-
-
-class LineMasker:
-    """Masks output that arrives in pieces, line by line, so that no cut hides a credential.
-
-    ``feed`` returns what is certain so far; ``flush`` the rest. Lines of a private key are
-    swallowed until its end.
-    """
-
-    def __init__(self, masker: Masker | None = None) -> None:
-        self._masker = masker or Masker()
-        self._pending = ""
-        self._in_key = False
-
-    def feed(self, piece: str) -> str:
-        """Take a piece of output; return the masked lines that it completes."""
-        self._pending += piece
-        cut = self._pending.rfind("\n") + 1
-        if cut == 0 and len(self._pending) > _LINE_LIMIT:
-            cut = max(self._pending.rfind(" ", 0, -_OVERLAP) + 1, len(self._pending) - _LINE_LIMIT)
-        done, self._pending = self._pending[:cut], self._pending[cut:]
-        return self._masked(done)
-
-    def flush(self) -> str:
-        """Return the masked rest."""
-        done, self._pending = self._pending, ""
-        return self._masked(done)
-
-    def _masked(self, text: str) -> str:
-        if not text:
-            return ""
-        if not self._in_key and "-----BEGIN " not in text:
-            return self._masker.mask(text)
-        out: list[str] = []
-        for line in text.splitlines(keepends=True):
-            if self._in_key:
-                self._in_key = "-----END " not in line
-            elif _KEY_BEGIN.search(line) and "-----END " not in line:
-                out.append(_KEY_BEGIN.sub("[REDACTED:private-key]", line))
-                self._in_key = True
-            else:
-                out.append(self._masker.mask(line))
-        return "".join(out)

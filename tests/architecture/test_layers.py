@@ -37,6 +37,7 @@ LAYERS = {
     "odek.attachments": 3,
     "odek.batch": 3,
     "odek.gate": 3,
+    "odek.masked_events": 3,
     "odek.loop": 3,
     "odek.delegation": 3,
     "odek.output_schema": 3,

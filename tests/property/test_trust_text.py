@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from odek.trust.fence import fence, strip_fences
 from odek.trust.scan import scan
-from odek.trust.secrets import LineMasker, contains_secret, find_secrets, mask
+from odek.trust.secret_stream import StreamMasker
+from odek.trust.secrets import Masker, contains_secret, find_secrets, mask
 
 ANY = st.text(max_size=300) | st.text(alphabet="sk-ABab01_=:.\n\"' eyJ/@%", max_size=120)
 SECRET = "ghp" + "_" + "a1B2" * 9
@@ -32,7 +33,7 @@ def test_any_text_is_scanned_and_masked(text: str) -> None:
 def test_no_cut_of_a_stream_lets_a_token_through(before: str, after: str, size: int) -> None:
     """However an output is cut into pieces, the token in it does not appear."""
     text = f"{before}\n{SECRET}\n{after}"
-    masker = LineMasker()
+    masker = StreamMasker(Masker())
 
     out = "".join(masker.feed(text[at : at + size]) for at in range(0, len(text), size)) + masker.flush()
 

@@ -13,6 +13,7 @@ import trio
 
 from odek.config.settings import ShellSettings
 from odek.tools.shell import Shell
+from odek.trust.secrets import Masker
 from subagent.background import open_background
 from tests.support.tool_calls import call
 
@@ -22,7 +23,7 @@ __all__: list[str] = []
 async def run(workspace: str, command: str) -> None:
     """Run one command, then stay like an agent that waits for its next task."""
     async with open_background() as background:
-        shell = Shell(Path(workspace), ShellSettings(), dict(os.environ), background)
+        shell = Shell(Path(workspace), ShellSettings(), dict(os.environ), background, Masker())
         await call(shell, command=command)
         await trio.sleep_forever()
 

@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odek.tools.command_output import LINE_LIMIT_CHARS, CommandOutput
+from odek.tools.command_output import LINE_LIMIT_CHARS, MARGIN_BYTES, CommandOutput
+from odek.trust.secrets import Masker
 
 
 def cleaned(*chunks: bytes, limit_bytes: int = 100_000) -> str:
     """Return what remains of the chunks."""
-    output = CommandOutput(limit_bytes)
+    output = CommandOutput(limit_bytes, Masker())
     for chunk in chunks:
         output.feed(chunk)
     return output.finish()
@@ -78,17 +79,17 @@ def test_a_cut_inside_a_character_leaves_no_debris() -> None:
     """The limit counts bytes, the text is made of characters."""
     text = cleaned("é".encode() * 1000, limit_bytes=101)
 
-    assert set(text.replace("[… 1,899 bytes left out …]", "")) == {"é", "\n"}
+    assert set(text.replace("[… 1,900 bytes left out …]", "")) == {"é", "\n"}
 
 
 def test_memory_is_bounded_whatever_comes() -> None:
     """A line without end, progress without end and lines without end are all kept small."""
     for chunk in (b"x" * 65_536, b"10%\r" * 16_384, b"y\n" * 32_768, b"\x1b]0;" + b"z" * 65_000):
-        output = CommandOutput(1024)
+        output = CommandOutput(1024, Masker())
         for _ in range(100):
             output.feed(chunk)
         kept = len(output._head) + len(output._tail) + len(output._unfinished)
-        assert kept <= 2 * 1024 + LINE_LIMIT_CHARS + len(chunk)
+        assert kept <= 2 * 1024 + 3 * MARGIN_BYTES + LINE_LIMIT_CHARS + len(chunk)
         assert output.received_bytes == 100 * len(chunk)
         output.finish()
 
@@ -115,6 +116,43 @@ def test_hostile_output_is_cleaned_in_linear_time() -> None:
 )
 def test_the_newest_line_is_whole_and_says_something(raw: bytes, line: str) -> None:
     """Half a line is not shown, a progress bar is shown as it stands."""
-    output = CommandOutput(1000)
+    output = CommandOutput(1000, Masker())
     output.feed(raw)
     assert output.newest_line() == line
+
+
+KEY = (
+    "-----BEGIN {}\n".format("RSA PRIVATE" + " KEY-----")
+    + ("Ab3dEf6h" * 8 + "\n") * 40
+    + "-----END "
+    + "RSA PRIVATE KEY-----\n"
+)
+TOKEN = "ghp" + "_" + "a1B2c3D4e5F6" * 3
+
+
+@pytest.mark.parametrize("secret", [KEY, TOKEN], ids=["key", "token"])
+@pytest.mark.parametrize("before", [0, 300, 480, 511, 600, 5_000, 20_000])
+@pytest.mark.parametrize("after", [0, 300, 490, 511, 600, 5_000, 20_000])
+def test_no_part_of_a_credential_is_left_at_a_cut(secret: str, before: int, after: int) -> None:
+    """Wherever the middle is left out, what stays shows no piece of a key that lies there."""
+    raw = "x\n" * (before // 2) + secret + "y\n" * (after // 2)
+
+    text = cleaned(raw.encode(), limit_bytes=1024)
+    masked = Masker().mask(text)
+
+    for start in range(0, len(secret) - 16, 8):
+        assert secret[start : start + 16] not in masked
+    assert len(text) < 1024 + 100 or "left out" not in text
+
+
+def test_the_newest_line_shows_no_credential() -> None:
+    """A token is masked in it, and a line of a key is known for one by what stood before it."""
+    output = CommandOutput(1000, Masker())
+    output.feed(f"token {TOKEN} ok\n".encode())
+    assert output.newest_line() == "token [REDACTED:github-token] ok"
+
+    output.feed(KEY[:300].encode())
+    assert output.newest_line() == "[REDACTED:private-key]"
+
+    output.feed(KEY[300:].encode() + b"done\n")
+    assert output.newest_line() == "done"

@@ -5,7 +5,7 @@ import urllib.parse
 
 import pytest
 
-from odek.trust.secrets import LineMasker, Masker, contains_secret, find_secrets, mask
+from odek.trust.secrets import Masker, contains_secret, find_secrets, mask
 
 # Put together here, so that no scanner of sources takes them for real ones.
 GITHUB = "ghp" + "_" + "a1B2" * 9
@@ -106,26 +106,6 @@ def test_a_value_that_the_process_holds_is_masked_in_every_encoding(form: object
 def test_short_values_are_not_known_secrets() -> None:
     """A key of three letters would mask ordinary words."""
     assert Masker(["abc", ""]).mask("abc") == "abc"
-
-
-@pytest.mark.parametrize("size", [1, 3, 7, 40])
-def test_a_credential_cut_by_the_stream_is_masked(size: int) -> None:
-    """Wherever the pieces of an output end, no part of a credential comes through."""
-    text = f"one {GITHUB}\ntwo\n{KEY}\nthree {OPENAI}"
-    masker = LineMasker()
-
-    out = "".join(masker.feed(text[at : at + size]) for at in range(0, len(text), size)) + masker.flush()
-
-    assert out == "one [REDACTED:github-token]\ntwo\n[REDACTED:private-key]\nthree [REDACTED:openai-key]"
-
-
-def test_a_line_without_end_is_handed_on() -> None:
-    """Output that never ends its line does not pile up."""
-    masker = LineMasker()
-
-    out = sum(len(masker.feed("word " * 1000)) for _ in range(100))
-
-    assert out > 400_000
 
 
 def test_spans_are_ordered_and_apart() -> None:
