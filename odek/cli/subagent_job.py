@@ -60,9 +60,12 @@ class HandJob(msgspec.Struct, frozen=True, kw_only=True):
     async def _in_workspace(self, work: "_Work") -> bool:
         workspace = Path(self.order.workspace)
         before = await trio.to_thread.run_sync(snapshot, workspace)
-        await work.run(self.order, self.environment)
-        after = await trio.to_thread.run_sync(snapshot, workspace)
-        work.document["files_changed"] = changed_between(before, after)
+        try:
+            await work.run(self.order, self.environment)
+        finally:
+            with trio.CancelScope(shield=True):  # one look at the files
+                after = await trio.to_thread.run_sync(snapshot, workspace)
+            work.document["files_changed"] = changed_between(before, after)
         return True
 
     async def _in_worktree(self, work: "_Work") -> bool:

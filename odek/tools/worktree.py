@@ -8,6 +8,7 @@ lists the worktree while it is there.
 """
 
 import os
+import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -34,12 +35,20 @@ __all__ = [
 
 WORKTREES = "worktrees"
 
+HEAD = "HEAD^{commit}"
+
 LOOK_SECONDS = 30.0
 CHECKOUT_SECONDS = 600.0
 """For git to write out the tree. A hundred thousand files take seconds; beyond, the disk is the problem."""
 
 ADD_TRIES = 5
 """Whoever removes the last worktree removes the directory of all, maybe just when git makes one in it."""
+
+SWEEP_SECONDS = 5.0
+"""For whoever sweeps to find that there is nothing to remove under a name that has just been chosen."""
+
+_NAME = re.compile(r"odek-[0-9a-f]{12}(?=$|\.)")
+"""Of a worktree, and of the beginning of what lies beside it."""
 
 ANSWER_BYTES = 1024 * 1024
 RECORD_BYTES = 64 * 1024
@@ -92,7 +101,7 @@ async def find_repository(workspace: Path, environment: Mapping[str, str]) -> Re
         ToolError: there is no git, no repository, no working tree or no commit.
     """
     look = partial(run_git, cwd=workspace, timeout_seconds=LOOK_SECONDS, limit_bytes=ANSWER_BYTES)
-    asked = ["--is-inside-work-tree", "--show-toplevel", "--git-common-dir", "--show-prefix", "HEAD^{commit}"]
+    asked = ["--is-inside-work-tree", "--show-toplevel", "--git-common-dir", "--show-prefix", HEAD]
     found = await look(["rev-parse", *asked], environment=private_git(environment, {}))
     lines = os.fsdecode(found.stdout).split("\n")[:-1]
     if found.status != 0 or len(lines) != len(asked):
@@ -117,11 +126,11 @@ def _no_repository(workspace: Path, found: GitOutput, lines: list[str]) -> str:
     if "not a git repository" in found.complaint:
         return f"{workspace} is in no git repository; make one with a commit, or leave worktree out"
     if lines[:1] == ["false"] or "bare repository" in found.complaint:
-        return (
-            f"{workspace} is in a bare repository or in .git itself; go to a checkout, or leave worktree out"
-        )
-    if len(lines) >= 4:
+        return f"{workspace} is in a bare repository or in .git; go to a checkout, or leave worktree out"
+    if found.status != 0 and lines[-1:] == [HEAD]:
         return f"the repository of {workspace} has no commit yet; commit something, or leave worktree out"
+    if found.status == 0:
+        return f"the path of the repository of {str(workspace)!r} has a line break; leave worktree out"
     return f"git cannot work in {workspace}: {found.complaint}"
 
 
@@ -193,7 +202,8 @@ def stale_worktrees(home: Path, *, remove: bool) -> Iterator[Path]:
     """
     directory = home / WORKTREES
     try:
-        names = {entry.name.partition(".")[0] for entry in os.scandir(directory)}
+        with os.scandir(directory) as entries:
+            names = {found[0] for entry in entries if (found := _NAME.match(entry.name))}
     except OSError:  # there has never been one
         return
     failed: StoreError | None = None
@@ -224,7 +234,7 @@ def _claim(planned: Worktree) -> HeldLock:
     """Own the name of the worktree, and note what there will be to remove."""
     directory, name = planned.scratch.parent, planned.place.name
     ensure_directory(directory)
-    lock = hold(directory / f"{name}.lock", timeout_seconds=0)
+    lock = hold(directory / f"{name}.lock", timeout_seconds=SWEEP_SECONDS)
     try:
         record = _Record(place=str(planned.place), admin=str(planned.admin))
         replace_file(directory / f"{name}.json", msgspec.json.encode(record))

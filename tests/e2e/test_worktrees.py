@@ -243,7 +243,7 @@ async def test_by_hand_the_result_has_a_diff_that_applies(repository: Repository
 async def test_by_hand_a_signal_ends_it_with_a_result(
     number: signal.Signals, status: int, repository: Repository, tmp_path: Path
 ) -> None:
-    """One JSON object says what ended it and what had changed; the worktree is gone."""
+    """One JSON object says what ended it; the worktree is gone."""
     task = tmp_path / "task.json"
     task.write_text('{"goal": "wait", "worktree": true}')
     async with open_model_server(default=stall()) as server:

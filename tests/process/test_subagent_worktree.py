@@ -254,7 +254,8 @@ async def test_a_repository_within_the_worktree_does_not_hide_the_rest(repositor
         ("no repository", "is in no git repository"),
         ("no commit", "has no commit yet"),
         ("bare", "is in a bare repository"),
-        ("in .git", "is in a bare repository or in .git itself"),
+        ("in .git", "is in a bare repository or in .git;"),
+        ("a\nline", "has a line break"),
     ],
 )
 async def test_where_there_can_be_none_it_is_said_why(kind: str, words: str, tmp_path: Path) -> None:
@@ -263,7 +264,10 @@ async def test_where_there_can_be_none_it_is_said_why(kind: str, words: str, tmp
     plain.mkdir()
     empty = Repository(tmp_path / "empty")
     bare = Repository(tmp_path / "bare", "--bare")
-    workspace = {"no commit": empty.path, "bare": bare.path, "in .git": empty.path / ".git"}.get(kind, plain)
+    broken = Repository(tmp_path / "a\nline")
+    broken.commit({"a.txt": "one\n"})
+    places = {"no commit": empty.path, "bare": bare.path, "in .git": empty.path / ".git"}
+    workspace = {**places, "a\nline": broken.path}.get(kind, plain)
     environment = empty.environment | {"GIT_CEILING_DIRECTORIES": str(tmp_path)}
     if kind == "no git":
         environment["PATH"] = str(plain)
@@ -349,6 +353,8 @@ def test_what_a_killed_process_left_is_removed_by_the_next(repository: Repositor
         assert place.is_dir()
         owner.send_signal(signal.SIGKILL)
         owner.wait()
+    (home / "worktrees" / f".{place.name}.json.1-0123456789abcdef.tmp").touch()
+    (home / "worktrees/notes.txt").touch()
     named = list(stale_worktrees(home, remove=False))
     assert place.is_dir()
     sweep_worktrees(home)
@@ -356,4 +362,5 @@ def test_what_a_killed_process_left_is_removed_by_the_next(repository: Repositor
     assert named == [home / "worktrees" / place.name]
     assert not place.exists()
     assert repository.state() == before
-    assert list((home / "worktrees").iterdir()) == []
+    left = {path.name for path in (home / "worktrees").iterdir()}
+    assert left == {"notes.txt", f".{place.name}.json.1-0123456789abcdef.tmp"}
