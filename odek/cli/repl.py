@@ -84,8 +84,24 @@ async def _talk(run: "AgentRun", interrupts: "Interrupts") -> int:
                 if text.strip().startswith("/"):
                     await _command(text.strip(), stage)
                 elif text.strip():
-                    await stage.turn(text, attachments)
+                    await stage.turn(_taken(text, stage), attachments)
                     attachments = []
+                    if offered := _follow_ups(stage):
+                        shown = "\n".join(f"  {number}  {each}" for number, each in enumerate(offered, 1))
+                        await _say(stage, f"{shown}\n  (a number asks it)")
+
+
+def _follow_ups(stage: "Stage") -> "tuple[str, ...]":
+    """Return what the person may ask next, as far as that is foreseen."""
+    return stage.opened.atoms.follow_ups if stage.opened.atoms is not None else ()
+
+
+def _taken(text: str, stage: "Stage") -> str:
+    """Return the follow-up that ``text`` is the number of, else ``text``."""
+    offered = _follow_ups(stage)
+    number = text.strip()
+    is_number = number.isdecimal() and len(number) == 1 and 1 <= int(number) <= len(offered)
+    return offered[int(number) - 1] if is_number else text
 
 
 def _banner(stage: "Stage") -> str:

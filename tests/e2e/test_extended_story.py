@@ -161,3 +161,30 @@ async def test_a_person_decides_on_what_waits(tmp_path: Path) -> None:
         assert "nothing of it is left" in forgotten.stdout
         assert "nothing waits" in (await odek.run("memory", "extended", "quarantine")).stdout
         assert (await odek.run("memory", "extended", "triage")).stdout == "nothing waits\n"
+
+
+async def test_what_is_foreseen_is_offered_and_a_number_asks_it(tmp_path: Path) -> None:
+    """In the repl likely next questions stand below an answer; the number of one sends it."""
+
+    def answer(request: RecordedRequest) -> Answer:
+        instructions = request.json["messages"][0]["content"]
+        if "Predict what" in instructions:
+            return text_answer('[{"text": "where are the logs kept", "confidence": 0.9}]')
+        return text_answer("[]" if "JSON array" in instructions else "Done.")
+
+    async with open_model_server(default=by_request(answer)) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        odek.environment |= {
+            "ODEK_MEMORY_EXTENDED_ENABLED": "true",
+            "ODEK_MEMORY_EXTENDED_LLM_MODEL": "small",
+            "ODEK_MEMORY_EXTRACT_ON_END": "false",
+        }
+        done = await odek.run("repl", stdin=b"fix the exporter\nand test it\n1\n/exit\n")
+        assert done.status == 0, done.stderr
+        assert "1  where are the logs kept" in done.stdout
+        asked = [
+            each.json["messages"][-1]["content"]
+            for each in server.requests
+            if "JSON array" not in each.json["messages"][0]["content"]
+        ]
+        assert asked == ["fix the exporter", "and test it", "where are the logs kept"]
