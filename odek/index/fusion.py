@@ -1,0 +1,64 @@
+"""What words find and what vectors find, as one order. Pure; measured in docs/explanation/recall.md.
+
+Both are brought to one scale by their best, and added. That does better than to add
+ranks, which forget by how much the first is better than the second.
+"""
+
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+
+from odek.index.lexical import Candidate
+from odek.index.units import has_transcript
+from odek.index.vectors import Closeness
+
+__all__ = ["CLOSENESS_FLOOR", "fuse"]
+
+CLOSENESS_FLOOR = 0.35
+"""From here on a text is about the question even if they share no word: see ``Closeness``."""
+
+# The share of vectors in a score. What a session said has so many words that vectors add little.
+_SHARE = 0.35
+_SHARE_WITH_TRANSCRIPT = 0.2
+
+# A best that is worse than this is not taken for the measure of all things.
+_GOOD_CLOSENESS = 0.5
+
+# What words find is looked at so far for each document asked for: the rest is too far behind.
+_WORDS_PER_DOCUMENT = 4
+
+# And so many more of either, since some of the close documents may be gone from the index.
+_SPARE = 8
+
+
+def fuse(
+    candidates: Sequence[Candidate], closeness: Closeness, count: int, floor: float
+) -> Iterator[Candidate]:
+    """Yield the documents that words or vectors find, best first.
+
+    Args:
+        candidates: What words find, best first.
+        closeness: What vectors say.
+        count: How many documents are wanted.
+        floor: The relevance from which on a document is about the question.
+    """
+    found = {each.version: each for each in closeness.nearest(count + _SPARE)}
+    found |= {each.version: each for each in candidates[: count * _WORDS_PER_DOCUMENT + _SPARE]}
+    close = closeness.of([*found])
+    words_unit = 1 / max(floor, candidates[0].relevance if candidates else 0.0)
+    vectors_unit = 1 / max([_GOOD_CLOSENESS, *close.values()])
+    scores: list[tuple[float, float, Candidate]] = []
+    for version, each in found.items():  # plain numbers: this runs for every question
+        relevance = each.relevance
+        score = relevance * words_unit  # for a document without a vector words decide alone
+        nearness = close.get(version)
+        if nearness is not None:
+            share = _SHARE_WITH_TRANSCRIPT if has_transcript(each.bits) else _SHARE
+            score += share * (max(nearness, 0.0) * vectors_unit - score)
+            relevance = max(relevance, floor * nearness / CLOSENESS_FLOOR)
+        scores.append((score, relevance, each))
+    scores.sort(key=_SCORE, reverse=True)
+    for score, relevance, each in scores:
+        yield each._replace(score=score, relevance=relevance)
+
+
+_SCORE = itemgetter(0)
