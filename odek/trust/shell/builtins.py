@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from odek.trust import paths
 from odek.trust.paths import UNRESOLVED
 from odek.trust.risk import Part, Risk
-from odek.trust.shell.call import Call, shell_text
+from odek.trust.shell.call import Call, parse_arguments, shell_text
+from odek.trust.shell.programs import rule_for
 from odek.trust.shell.variables import holds_secret, judge_assignment
 from odek.trust.shell.words import Word
 
@@ -104,6 +105,14 @@ def env(call: Call) -> Iterator[Part]:
     inner = [word for word in call.rest if not _ASSIGNMENT.match(word.text)]
     if not inner and call.value("-S", "--split-string") is None:
         yield call.part(Risk.SYSTEM_WRITE, "shows the environment, which may hold credentials")
+
+
+def arch(call: Call) -> Iterator[Part]:
+    """Judge the command of ``setarch``, before which an architecture may stand."""
+    inner = call.rest
+    if len(inner) > 1 and inner[0].known and rule_for(inner[0].text.rpartition("/")[2]) is None:
+        _, _, inner = parse_arguments(inner[1:], call.rule, leading=0)
+    yield from call.context.command(inner)
 
 
 def number(call: Call) -> Iterator[Part]:

@@ -21,6 +21,7 @@ class Check(msgspec.Struct, frozen=True):
 
 CHECKS: dict[str, Check] = {
     "alias": Check(builtins.alias, replaces_operands=True),
+    "arch": Check(builtins.arch, replaces_operands=True),
     "archive": Check(archives.archive),
     "arithmetic": Check(builtins.arithmetic, replaces_operands=True),
     "awk": Check(scripts.awk),
