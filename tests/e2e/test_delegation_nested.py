@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from tests.support.cli import Odek
-from tests.support.delegations import WAYS, delegate, is_child, marked_odek, said, start_delegating
+from tests.support.delegations import delegate, is_child, marked_odek, said, start_delegating
 from tests.support.http_request import RecordedRequest
 from tests.support.model_server import (
     Answer,
@@ -150,44 +150,32 @@ async def test_rights_narrow_at_each_step(tmp_path: Path) -> None:
     assert "<untrusted_content" not in said(last["bounded"], "user")
 
 
-async def test_taint_comes_up_from_the_leaves(tmp_path: Path) -> None:
-    """What a leaf read outside of the workspace makes the top's memory untrusted, by that name."""
+async def test_a_leaf_goes_no_deeper_and_its_taint_comes_up(tmp_path: Path) -> None:
+    """It is told its depth and the setting; what it read outside makes the top's memory untrusted."""
     (tmp_path / "outside.txt").write_text("from elsewhere")
     reading = tool_call_answer([("read_file", {"path": str(tmp_path / "outside.txt")})])
     script = tree(
         [delegate({"goal": "middle"}), text_answer("ok")],
-        {"middle": [delegate({"goal": "leaf"}), text_answer("1")], "leaf": [reading, text_answer("read")]},
-    )
-    async with open_model_server(default=script) as server:
-        odek = Odek(tmp_path, base_url=server.base_url)
-        await odek.run("run", "go", environment=NESTED)
-    session = msgspec.json.decode(odek.sessions()[0].read_bytes())
-
-    assert "read_outside_workspace" in session["taint_sources"]
-    assert session["episode_untrusted"]
-
-
-async def test_beyond_the_depth_it_is_said_why_not(tmp_path: Path) -> None:
-    """A leaf has no such tool; if it asks all the same, it is told its depth and the setting."""
-    script = tree(
-        [delegate({"goal": "middle"}), text_answer("ok")],
         {
             "middle": [delegate({"goal": "leaf"}), text_answer("1")],
-            "leaf": [delegate({"goal": "deeper"}), text_answer("did it myself")],
+            "leaf": [delegate({"goal": "deeper"}), reading, text_answer("did it myself")],
         },
     )
     async with open_model_server(default=script) as server:
         odek = Odek(tmp_path, base_url=server.base_url)
         await odek.run("run", "go", environment=NESTED)
         leaf = [request for request in server.requests if "leaf" in said(request, "user")][-1]
+    session = msgspec.json.decode(odek.sessions()[0].read_bytes())
 
     assert "delegate_tasks" not in {tool["function"]["name"] for tool in leaf.json["tools"]}
     assert results(leaf)[0].startswith(
         "delegate_tasks cannot be used here: this is a subagent at depth 2, and subagent.max_depth is 2"
     )
+    assert "read_outside_workspace" in session["taint_sources"]
+    assert session["episode_untrusted"]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["warm", pytest.param("fresh", marks=pytest.mark.slow)])
 async def test_a_killed_top_leaves_nothing_of_its_tree(way: str, tmp_path: Path) -> None:
     """Two seconds after kill -9, neither subagents of any level nor their templates and wardens live."""
     marked = Marked()

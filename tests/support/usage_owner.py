@@ -1,8 +1,8 @@
 """Sessions whose process is killed while it takes over what subagents used.
 
-    python -m tests.support.usage_owner FOLDER
+    python -m tests.support.usage_owner FOLDER STEP
 
-does it once for each operation on the file system, in a fork that SIGKILL ends just
+does it once for every STEPth operation on the file system, in a fork that SIGKILL ends just
 before that operation, until one gets through: first by the process that has delegated,
 then by the one that goes on with its session after a crash. Each time it opens the session
 twice more, in processes of their own. Prints a line of JSON for each: the operation before which
@@ -97,12 +97,12 @@ def in_fork(work: Callable[[Path, int], Awaitable[None]], home: Path, number: in
     return os.WIFEXITED(status)
 
 
-def main(folder: Path) -> None:
-    """Kill at every operation of the one, and then of the other."""
+def main(folder: Path, step: int) -> None:
+    """Kill at operations of the one, and then of the other."""
     for work in (delegate, go_on):
-        number, came_through = 0, False
+        number, came_through = 1 - step, False
         while not came_through:
-            number += 1
+            number += step
             home = folder / f"{work.__name__}-{number}"
             if work is go_on:
                 in_fork(delegate, home, 1)
@@ -123,4 +123,4 @@ def report(home: Path, *, killed: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))
