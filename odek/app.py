@@ -14,6 +14,8 @@ import msgspec
 import trio
 
 from odek.attachments import Attached, attach
+from odek.audit import AuditedGate
+from odek.audit_wiring import open_auditor_of
 from odek.budget import Budget, Limits
 from odek.config.settings import Config
 from odek.errors import ConfigError, StoreBusyError, StoreError
@@ -123,6 +125,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             ending.catch_up(current=session.id)
             stack.push_async_callback(close_session, session, ending)
         layer = await _open_extended(stack, setup, model, masker.mask) if memory is not None else None
+        auditor = await open_auditor_of(stack, setup, session, where, masker.mask)
         background = await stack.enter_async_context(open_background())
         plan = Plan(lambda steps: setup.emit(PlanChanged(steps)))
         plan.restore(session.messages)
@@ -148,7 +151,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             settings=config.dangerous,
             state=setup.approval,
             approver=setup.approver,
-            emit=setup.emit,
+            emit=auditor.hear,
             taint=session.add_taint,
             is_untrusted=lambda: session.episode_untrusted,
         )
@@ -169,9 +172,9 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
         agent = Agent(
             model=model,
             tools=_chosen(offered, config),
-            gate=gate,
+            gate=AuditedGate(gate, auditor, masker.mask),
             transcript=session,
-            emit=setup.emit,
+            emit=auditor.hear,
             mask=masker.mask,
             limits=_limits(config),
             max_parallel=config.max_tool_parallel,
@@ -181,7 +184,9 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             memory=turns,
             on_budget=lambda budget: budgets.__setitem__(slice(None), [budget]),
             unavailable=_unavailable(offered, config, setup.depth),
-            note_turn=partial(note_turn, session, ending, buffer=config.memory.buffer_enabled, atoms=atoms),
+            note_turn=auditor.after(
+                partial(note_turn, session, ending, buffer=config.memory.buffer_enabled, atoms=atoms)
+            ),
         )
         yield OpenAgent(agent, session, plan, memory, where, atoms)
 

@@ -30,6 +30,8 @@ __all__ = [
     "ToolRecovery",
     "ToolRunning",
     "ToolStarted",
+    "TurnDiverged",
+    "TurnDivergence",
     "TurnFinished",
     "TurnStarted",
     "Usage",
@@ -218,6 +220,29 @@ class ReplyLedgerMismatch(msgspec.Struct, frozen=True, tag="reply_ledger_mismatc
     changes: tuple[str, ...]
 
 
+class TurnDivergence(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something that the agent acted on, or answered with, and that only outside content had named.
+
+    ``source`` is what brought that content in, ``evidence`` where it names ``resource``. ``tool``
+    and ``summary`` are the call that acted.
+    """
+
+    how: Literal["acted", "answered"]
+    kind: str
+    resource: str
+    source: str
+    evidence: str
+    tool: str = ""
+    summary: str = ""
+
+
+class TurnDiverged(msgspec.Struct, frozen=True, tag="turn_diverged"):
+    """A turn did, or suggests, what outside content named and the person did not; told behind its end."""
+
+    turn: int
+    divergences: tuple[TurnDivergence, ...]
+
+
 class Notice(msgspec.Struct, frozen=True, tag="notice"):
     """One line that the person should see: a repair, a warning, something left undone."""
 
@@ -293,5 +318,6 @@ Event = (
     | ReplyLedgerMismatch
     | MemoryEvent
     | Notice
+    | TurnDiverged
     | TurnFinished
 )

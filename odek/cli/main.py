@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "continue": ("odek.cli.resume", "go on with the newest session, or a named one"),
     "repl": ("odek.cli.repl", "talk with the agent, many turns, one session"),
     "session": ("odek.cli.session", "list, show, delete, trim and clean up sessions"),
+    "audit": ("odek.cli.audit", "what came into a session from outside, and what was decided"),
     "memory": ("odek.cli.memory", "what is remembered, for a person to read and edit"),
     "subagent": ("odek.cli.subagent", "do one task as a subagent and print its result as JSON"),
     "ps": ("odek.cli.ps", "list the running odek processes of this home"),

@@ -19,6 +19,7 @@ from odek.events import (
     ToolFinished,
     ToolRecovery,
     ToolRunning,
+    TurnDiverged,
     TurnFinished,
     Usage,
 )
@@ -48,6 +49,7 @@ NoteEvent = (
     | MemoryEvent
     | Notice
     | ToolRunning
+    | TurnDiverged
 )
 
 _DIFF_LINES: Final = 40  # what fits on a screen beside the rest; no measurement behind it
@@ -118,7 +120,8 @@ def _wording(
     | ReplyLedgerMismatch
     | MemoryEvent
     | Notice
-    | ToolRunning,
+    | ToolRunning
+    | TurnDiverged,
     style: Style,
 ) -> tuple[str, Attr]:
     match event:
@@ -135,6 +138,8 @@ def _wording(
             return text, Attr.DIM
         case BudgetWarning():
             return _budget(event), Attr.MAGENTA
+        case TurnDiverged():
+            return _diverged(event)
         case ReplyLedgerMismatch(changes):
             done = ", ".join(map(one_line, changes))
             return f"the answer denies changes that were made: {done}", Attr.MAGENTA
@@ -248,6 +253,19 @@ def _plan_line(state: str, title: str, style: Style, columns: int) -> str:
     sign = _PLAN_SIGNS.get(state, " ")
     attr = {"x": Attr.DIM, "-": Attr.DIM, ">": Attr.BOLD}.get(sign, Attr.NONE)
     return style.paint(clip_columns(f"  [{sign}] {one_line(title)}", columns, style.glyph("ellipsis")), attr)
+
+
+def _diverged(event: TurnDiverged) -> tuple[str, Attr]:
+    """Say what was acted on, or else what was answered; the rest is counted."""
+    acted = [found for found in event.divergences if found.how == "acted"]
+    first = (acted or event.divergences)[0]
+    who = f"{one_line(first.tool)} used" if acted else "the answer names"
+    more = len(event.divergences) - 1
+    text = (
+        f"{who} {first.kind} {one_line(first.resource)}, which you did not name; {one_line(first.source)} did"
+        f"{f', and {more} more' if more else ''}: `odek audit` shows where"
+    )
+    return text, Attr.MAGENTA if acted else Attr.DIM
 
 
 def _budget(event: BudgetWarning) -> str:

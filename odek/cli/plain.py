@@ -25,6 +25,7 @@ from odek.events import (
     ToolRecovery,
     ToolRunning,
     ToolStarted,
+    TurnDiverged,
     TurnFinished,
     TurnStarted,
 )
@@ -98,6 +99,7 @@ class PlainRenderer:
                 | BudgetWarning()
                 | ReplyLedgerMismatch()
                 | Notice()
+                | TurnDiverged()
                 | ToolRunning()
             ):
                 self._note(note(event, self._err.style, self._err.columns))

@@ -30,6 +30,7 @@ from odek.events import (
     ToolRecovery,
     ToolRunning,
     ToolStarted,
+    TurnDiverged,
     TurnFinished,
     TurnStarted,
 )
@@ -209,6 +210,7 @@ class TerminalRenderer:
                 | BudgetWarning()
                 | ReplyLedgerMismatch()
                 | Notice()
+                | TurnDiverged()
             ):
                 self._note(note(event, self._err.style, self._err.columns))
             case TurnFinished():

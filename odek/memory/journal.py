@@ -5,17 +5,15 @@ it, loses history and nothing else. Blocking; the lock of the memory is held for
 """
 
 import os
-import stat
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from odek.errors import StoreError
 from odek.memory.episode import Episode
 from odek.memory.places import JOURNAL, locate, read_bounded
-from odek.storage.files import PRIVATE_FILE, describe, replace_file
+from odek.storage.files import replace_file
+from odek.storage.lines import append_lines
 
 __all__ = ["History", "Journal", "Origin", "Record", "digest", "make_record"]
 
@@ -137,25 +135,9 @@ class Journal:
             StoreError: they are not in it, and nothing of them is.
         """
         data = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
-        path = locate(self._directory, JOURNAL)
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        try:
-            descriptor = os.open(path, flags, PRIVATE_FILE)
-            try:
-                status = os.fstat(descriptor)
-                if not stat.S_ISREG(status.st_mode):
-                    raise StoreError(f"cannot write {path}: it is no regular file")
-                if stat.S_IMODE(status.st_mode) != PRIVATE_FILE:  # the umask took bits away
-                    os.fchmod(descriptor, PRIVATE_FILE)
-                size = status.st_size
-                if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                    data = b"\n" + data
-                _append_whole(descriptor, data, size)
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            raise StoreError(f"cannot write {path}: {describe(error)}") from error
-        if size + len(data) > LIMIT_BYTES:
+        # Losing the newest lines in a power cut loses history alone.
+        size = append_lines(locate(self._directory, JOURNAL), data, durable=False)
+        if size > LIMIT_BYTES:
             self.rewrite(drop_older_half=True)
 
     def rewrite(self, *, drop_older_half: bool = False) -> None:
@@ -173,18 +155,6 @@ class Journal:
                 break
             kept.append(line)
         replace_file(locate(self._directory, JOURNAL), b"".join(reversed(kept)))
-
-
-def _append_whole(descriptor: int, data: bytes, size: int) -> None:
-    """Write all of ``data`` at the end, or nothing: half a record would be noise."""
-    rest = memoryview(data)
-    try:
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-    except OSError:
-        with suppress(OSError):
-            os.ftruncate(descriptor, size)
-        raise
 
 
 def _parse(data: bytes) -> History:

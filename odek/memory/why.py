@@ -3,7 +3,6 @@
 One small file a session, below the memory's directory. Losing it loses explanations alone.
 """
 
-import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +11,8 @@ import msgspec
 from odek.errors import StoreError
 from odek.memory.places import is_episode_id, real_directory
 from odek.memory.recall import Considered
-from odek.storage.files import PRIVATE_FILE, describe, ensure_directory, read_file, replace_file
+from odek.storage.files import ensure_directory, read_file, replace_file
+from odek.storage.lines import append_lines
 
 __all__ = ["DIRECTORY", "WhyLog", "WhyRecord"]
 
@@ -53,17 +53,8 @@ class WhyLog:
         path = self._path(session)
         ensure_directory(path.parent)
         line = msgspec.json.encode(record) + b"\n"
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        try:
-            is_new = not path.exists()
-            descriptor = os.open(path, flags, PRIVATE_FILE)
-            try:
-                os.write(descriptor, line)
-                size = os.fstat(descriptor).st_size
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            raise StoreError(f"cannot write {path}: {describe(error)}") from error
+        is_new = not path.exists()
+        size = append_lines(path, line, durable=False, alone=False)
         if size > LIMIT_BYTES:
             lines = read_file(path, limit_bytes=4 * LIMIT_BYTES).splitlines(keepends=True)
             replace_file(path, b"".join(lines[len(lines) // 2 :]), durable=False)

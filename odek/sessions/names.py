@@ -11,10 +11,21 @@ from odek.errors import StoreError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["LOCKS", "check_id", "is_id", "lock_path", "new_id", "session_id", "session_path"]
+__all__ = [
+    "AUDIT",
+    "LOCKS",
+    "audit_path",
+    "check_id",
+    "is_id",
+    "lock_path",
+    "new_id",
+    "session_id",
+    "session_path",
+]
 
 SUFFIX = ".json"
 LOCKS = "locks"
+AUDIT = "audit"
 
 MAX_LENGTH = 128
 
@@ -73,3 +84,8 @@ def lock_path(directory: "Path", session: str) -> "Path":
     session and holds it; a process that waited for it sees by the inode that it is gone.
     """
     return directory / LOCKS / f"{check_id(session)}.lock"
+
+
+def audit_path(directory: "Path", session: str) -> "Path":
+    """Return the file with the record of what ``session`` took in and what was decided in it."""
+    return directory / AUDIT / f"{check_id(session)}.jsonl"

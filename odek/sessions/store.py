@@ -11,7 +11,7 @@ from odek.errors import StoreBusyError, StoreError
 from odek.sessions import heads
 from odek.sessions.document import Header, now
 from odek.sessions.masking import Mask
-from odek.sessions.names import LOCKS, lock_path, new_id, session_path
+from odek.sessions.names import LOCKS, audit_path, lock_path, new_id, session_path
 from odek.sessions.reading import Reading, read_session
 from odek.sessions.session import Session
 from odek.sessions.turns import turns_of
@@ -93,12 +93,14 @@ class SessionStore:
         return self._read(heads.resolve(self._directory, reference))[0]
 
     def delete(self, reference: str) -> Deleted:
-        """Delete a session with all copies of it.
+        """Delete a session with all copies of it, and its record.
 
         Raises:
             StoreBusyError: a process has it open; says which.
             StoreError: there is no such session, or more than one, or it cannot be removed.
         """
+        from odek.trust.audit import AuditTrail
+
         session = heads.resolve(self._directory, reference)
         lock = self._own(session)
         removed = False
@@ -106,6 +108,7 @@ class SessionStore:
             head = heads.read_head(self._directory, session)
             path = session_path(self._directory, session)
             # The session itself last: stopped half-way, it can be named and deleted again.
+            AuditTrail(audit_path(self._directory, session)).remove()
             files = sum(map(remove_file, [*path.parent.glob(f"{path.name}.damaged-*"), path]))
             removed = True
         finally:

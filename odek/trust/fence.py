@@ -2,10 +2,11 @@
 
 import os
 import re
+from collections.abc import Iterator
 
 from odek.text import clip_line, visible
 
-__all__ = ["DELEGATED_REQUEST", "FENCE_RULE", "fence", "strip_fences"]
+__all__ = ["DELEGATED_REQUEST", "FENCE_RULE", "fence", "fenced", "strip_fences", "without_fenced"]
 
 _MARK = "untrusted_content"
 # Long enough that text written before the call cannot guess it.
@@ -16,7 +17,8 @@ _GAP = r"[\s_\-\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]*"
 # Compiled by their first use, which most runs never come to.
 _FORGED = r"(?i)u" + _GAP + _GAP.join("ntrusted") + _GAP + _GAP.join("content")
 _FENCED = (
-    rf'(?s)<{_MARK} source="[^"\n]*" nonce="([0-9a-f]{{{2 * _NONCE_BYTES}}})">\n(.*?)\n</{_MARK} nonce="\1">'
+    rf'(?s)<{_MARK} source="(?P<source>[^"\n]*)" nonce="(?P<nonce>[0-9a-f]{{{2 * _NONCE_BYTES}}})">\n'
+    rf'(?P<body>.*?)\n</{_MARK} nonce="(?P=nonce)">'
 )
 
 FENCE_RULE = (
@@ -48,4 +50,16 @@ def fence(content: str, *, source: str) -> str:
 
 def strip_fences(text: str) -> str:
     """Return ``text`` with whole fences replaced by what is inside them."""
-    return re.sub(_FENCED, lambda match: match[2], text)
+    return re.sub(_FENCED, lambda match: match["body"], text) if _MARK in text else text
+
+
+def fenced(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (source, body) of each whole fence in ``text``."""
+    for match in re.finditer(_FENCED, text) if _MARK in text else ():
+        source = match["source"].replace("&gt;", ">").replace("&lt;", "<").replace("&quot;", '"')
+        yield source.replace("&amp;", "&"), match["body"]
+
+
+def without_fenced(text: str) -> str:
+    """Return ``text`` without its whole fences: what nobody outside wrote."""
+    return re.sub(_FENCED, "", text) if _MARK in text else text
