@@ -8,6 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 import trio
@@ -20,10 +21,12 @@ from odek.memory.drain import Drain, open_drained_jobs
 from odek.messages import Message
 from odek.text import clip_line
 from odek.trust.audit import AuditRecord, AuditTrail, Decision, Diverged, Ingest, digest_of
-from odek.trust.divergence import Action, Divergence, find_divergences
 from odek.trust.fence import fenced
 from odek.trust.paths import Where, literal, reads_outside
 from odek.trust.policy import assess
+
+if TYPE_CHECKING:
+    from odek.trust.divergence import Action, Divergence
 
 __all__ = ["AuditParts", "AuditedGate", "Auditor", "open_auditor"]
 
@@ -137,6 +140,8 @@ class Auditor:
     def _diverged(
         self, messages: Sequence[Message], requests: Sequence[GateRequest], turn: int
     ) -> list[Diverged]:
+        from odek.trust.divergence import find_divergences  # no turn before the first has use for it
+
         actions = {request.call_id: self._action(request) for request in requests}
         found = find_divergences(
             messages,
@@ -147,7 +152,9 @@ class Auditor:
         )
         return [self._diverged_record(divergence, turn) for divergence in found]
 
-    def _action(self, request: GateRequest) -> Action:
+    def _action(self, request: GateRequest) -> "Action":
+        from odek.trust.divergence import Action
+
         effects, summary = request.prepared.effects, self._short(request.prepared.summary)
         return Action(
             request.call_id, request.tool, summary, effects, assess(effects, self._parts.where).risk
@@ -160,7 +167,7 @@ class Auditor:
             return False
         return (where.workspace / path).exists()
 
-    def _diverged_record(self, found: Divergence, turn: int) -> Diverged:
+    def _diverged_record(self, found: "Divergence", turn: int) -> Diverged:
         action = found.action
         return Diverged(
             time=_now(),
