@@ -6,7 +6,7 @@ import msgspec
 
 from odek.text import without_surrogates
 
-__all__ = ["ANY", "Document", "Filter", "Hit", "Kind", "cleaned", "digest_of", "key_of", "version_of"]
+__all__ = ["ANY", "Document", "Filter", "Hit", "Kind", "cleaned", "key_of", "version_of"]
 
 Kind: TypeAlias = Literal["episode", "atom", "session"]
 
@@ -75,22 +75,18 @@ class Hit(msgspec.Struct, frozen=True):
 
 def key_of(name: str) -> int:
     """Return 64 bits that stand for a name wherever the index keeps a number."""
+    return _hashed(name.encode("utf-8", "surrogatepass"))
+
+
+def version_of(document: Document) -> int:
+    """Return 64 bits that stand for a document as it is: they change with any part of it."""
+    return _hashed(msgspec.msgpack.encode(document))
+
+
+def _hashed(data: bytes) -> int:
     import hashlib
 
-    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, person=b"odek-index")
-    return int.from_bytes(digest.digest(), "little")
-
-
-def digest_of(document: Document) -> str:
-    """Return a short name of all that is indexed of a document: it changes with any part."""
-    import hashlib
-
-    return hashlib.blake2b(msgspec.msgpack.encode(document), digest_size=12).hexdigest()
-
-
-def version_of(digest: str) -> int:
-    """Return 64 bits that stand for a document as it is: a digest in short."""
-    return int(digest[:16], 16)
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8, person=b"odek-index").digest(), "little")
 
 
 def cleaned(document: Document) -> Document:

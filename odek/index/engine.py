@@ -10,23 +10,29 @@ texts answers until the index is there again.
 
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 from odek.errors import StoreBusyError, StoreError
-from odek.index.document import ANY, Document, Filter, Hit, cleaned, digest_of
-from odek.index.lexical import IndexDamagedError, LexicalIndex
-from odek.index.query import weigh
+from odek.index.document import ANY, Document, Filter, Hit, cleaned
+from odek.index.fusion import fuse
+from odek.index.lexical import Candidate, IndexDamagedError, LexicalIndex
+from odek.index.query import Asked, ask
 from odek.index.records import FORMAT
 from odek.index.scan import scan
 from odek.index.tokens import VERSION
+from odek.index.vectors import VectorIndex
 from odek.storage.files import PRIVATE_DIRECTORY, describe, ensure_directory, read_file, replace_file
 from odek.storage.locks import exclusive
 from odek.text import without_surrogates
+
+if TYPE_CHECKING:
+    from odek.embedding.embedder import Vector
 
 __all__ = ["RELEVANCE_FLOOR", "Index", "Source", "open_index"]
 
@@ -50,7 +56,7 @@ class _Current(msgspec.Struct, frozen=True):
     fingerprint: str
 
 
-def open_index(directory: Path, fingerprint: str, source: Source) -> "Index":
+def open_index(directory: Path, fingerprint: str, source: Source, *, space: str = "") -> "Index":
     """Return the index in ``directory``, which is created if need be.
 
     Nothing is built: while ``needs_rebuild`` the texts themselves are searched. What is open keeps a
@@ -60,21 +66,25 @@ def open_index(directory: Path, fingerprint: str, source: Source) -> "Index":
         directory: For the index alone.
         fingerprint: Names what else decides about its content, such as the kinds of text.
         source: The texts, for a rebuild and for a search without an index.
+        space: Names what makes the vectors, if documents are to have some. Those of another space are
+            not read; documents are ``without_vectors`` then, until they are set anew.
 
     Raises:
         StoreError: the directory cannot be used.
     """
     ensure_directory(directory)
-    return Index(directory, f"terms {VERSION}, fields {FORMAT}, {_versions()}, {fingerprint}", source)
+    made_by = f"terms {VERSION}, fields {FORMAT}, {_versions()}, {fingerprint}"
+    return Index(directory, made_by, source, space)
 
 
 class Index:
     """Finds documents. Use from one thread at a time; any number of processes share the files."""
 
-    def __init__(self, directory: Path, fingerprint: str, source: Source) -> None:
+    def __init__(self, directory: Path, fingerprint: str, source: Source, space: str = "") -> None:
         self._directory = directory
         self._fingerprint = fingerprint
         self._source = source
+        self._space = space
         self._lexical: LexicalIndex | None = None
         self._seen: tuple[_Stamp | None, _Stamp | None] = (None, None)
         self._damage = ""
@@ -103,35 +113,68 @@ class Index:
     @property
     def damage(self) -> str:
         """What was found wrong with the files, in a line; empty when nothing was."""
-        return self._damage
+        return self._damage or (self._vectors.damage if self._vectors is not None else "")
 
     def search(
-        self, query: str, count: int, where: Filter = ANY, *, floor: float = RELEVANCE_FLOOR
+        self,
+        query: str,
+        count: int,
+        where: Filter = ANY,
+        *,
+        floor: float = RELEVANCE_FLOOR,
+        vector: "Vector | None" = None,
     ) -> list[Hit]:
-        """Return the documents that ``query`` is about, best first, and none below the ``floor``."""
-        asked = weigh(query)
-        if not asked.terms or count < 1:
+        """Return the documents that ``query`` is about, best first, and none below the ``floor``.
+
+        With its ``vector`` documents that are close to it are found too, whatever their words.
+        Where there are no vectors to compare with, words alone decide.
+        """
+        asked = ask(query)
+        if not asked.words or count < 1:
             return []
         self._refresh()
         if self._lexical is not None:
             try:
-                found = self._lexical.search(asked, count, where)
-                hits = [
-                    Hit(
-                        each.stored.id,
-                        each.stored.kind,
-                        each.score,
-                        self._lexical.relevance(each.score, asked),
-                        each.stored.text,
-                        each.stored.created_at,
-                    )
-                    for each in found
-                ]
+                return self._found(self._lexical, asked, count, where, floor, vector)
             except IndexDamagedError as error:
                 self._give_up(error)
-            else:
-                return [hit for hit in hits if hit.relevance >= floor]
         return [hit for hit in scan(self._source(), query, count, where) if hit.relevance >= floor]
+
+    def without_vectors(self, limit: int) -> list[tuple[int, str]]:
+        """Return up to ``limit`` documents that have no vector yet: their version, and the text to embed.
+
+        For long texts that is the first passage. Vectors of documents that are gone are removed.
+
+        Raises:
+            StoreError: that cannot be told.
+        """
+        vectors = self._vectors
+        if vectors is None:
+            return []
+        known = vectors.versions()  # before the documents: a vector never comes before its document
+        self._refresh()
+        if self._lexical is None:
+            return []
+        heads = self._lexical.heads()
+        vectors.keep(known, heads.versions)
+        missing = vectors.missing(heads.versions)[-limit:] if limit > 0 else []
+        return [(heads.versions[at], self._lexical.text_at(heads.addresses[at])) for at in missing]
+
+    def set_vectors(self, vectors: "Mapping[int, Vector]") -> None:
+        """Give documents their vectors, by version; for versions that are gone nothing is done.
+
+        Vectors of another size than those that are there take the place of them all.
+
+        Raises:
+            StoreError: not all of them have one now.
+            ValueError: the vectors are not of one size.
+        """
+        self._refresh()
+        if self._vectors is None or self._lexical is None:
+            return
+        heads = self._lexical.heads(vectors)
+        labels = dict(zip(heads.versions, zip(heads.bits, heads.projects, strict=True), strict=True))
+        self._vectors.put(vectors, labels)
 
     def add(self, documents: Iterable[Document]) -> None:
         """Add documents, or put them in the place of those with their ids; searchable on return.
@@ -185,7 +228,40 @@ class Index:
         if self._lexical is None:
             return 0
         with self._locked():
-            return self._catch_up(self._lexical)
+            return self._lexical.match(map(cleaned, self._source()))
+
+    @cached_property
+    def _vectors(self) -> VectorIndex | None:
+        """The vectors of the documents, if they have some; loads numpy."""
+        return VectorIndex(self._directory / "vectors", self._space) if self._space else None
+
+    def _found(
+        self,
+        lexical: LexicalIndex,
+        asked: Asked,
+        count: int,
+        where: Filter,
+        floor: float,
+        vector: "Vector | None",
+    ) -> list[Hit]:
+        candidates: Iterable[Candidate]
+        candidates = by_words = lexical.candidates(asked, count, where)
+        if vector is not None and self._vectors is not None:
+            closeness = self._vectors.closeness(vector, where)
+            if closeness is not None:
+                candidates = fuse(by_words, closeness, count, RELEVANCE_FLOOR)
+        found = lexical.load((each for each in candidates if each.relevance >= floor), count)
+        return [
+            Hit(
+                each.stored.id,
+                each.stored.kind,
+                each.score,
+                each.relevance,
+                each.stored.text,
+                each.stored.created_at,
+            )
+            for each in found
+        ]
 
     def _write(self, documents: list[Document], removed: tuple[str, ...]) -> None:
         if not documents and not removed:
@@ -255,7 +331,7 @@ class Index:
             lexical = LexicalIndex(directory, create=True)
             lexical.write(cleaned(document) for document in self._source())
             with self._locked():
-                self._catch_up(lexical)
+                lexical.match(map(cleaned, self._source()))
                 named = msgspec.json.encode(_Current(name, self._fingerprint))
                 replace_file(self._directory / "current", named)
         except BaseException:
@@ -266,19 +342,10 @@ class Index:
                 shutil.rmtree(old, ignore_errors=True)
         self._refresh()
 
-    def _catch_up(self, lexical: LexicalIndex) -> int:
-        there = lexical.digests()
-        wanted = {document.id: document for document in map(cleaned, self._source())}
-        changed = [document for name, document in wanted.items() if there.get(name) != digest_of(document)]
-        gone = [name for name in there if name not in wanted]
-        if changed or gone:
-            lexical.write(changed, gone)
-        return len(changed) + len(gone)
-
 
 def _stamp(path: Path) -> _Stamp | None:
     try:
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116 - twice for every question
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns, status.st_size

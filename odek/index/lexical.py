@@ -1,37 +1,43 @@
 """One generation of the lexical index: a directory of tantivy's, written and searched. Blocks.
 
 tantivy gives BM25 over memory-mapped segments, commits that are atomic and tombstones.
-What a term is comes from here, as words between blanks. Its writer starts threads that
-end with the write; an open index keeps one that sleeps: a process that forks opens none.
-Its exceptions stop here, panics of its native code among them.
+What a term is and what it counts comes from here: terms are written as words between
+blanks, each with the letter of its scope before it, and asked for with a boost that turns
+tantivy's idf, which is over all scopes, into that of the scopes searched.
+
+Its writer starts threads that end with the write; an open index keeps one that sleeps: a
+process that forks opens none. Its exceptions stop here, panics of its native code among
+them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from odek.errors import StoreError
-from odek.index.document import ANY, Document, Filter, key_of
-from odek.index.query import Weighted, relevance
-from odek.index.records import Stored, key_text, new_schema, records_of
-from odek.index.units import KINDS, Part, Sieve, fused
+from odek.index.document import Document, Filter, key_of, version_of
+from odek.index.query import Asked, Plan, plan, rarity
+from odek.index.records import HEAD, LENGTH_TERM, Stored, key_text, new_schema, records_of
+from odek.index.units import SCOPES, SHARES, Part, scopes_of
 
 if TYPE_CHECKING:
     import tantivy
 
 __all__ = ["Candidate", "Found", "Heads", "IndexDamagedError", "LexicalIndex"]
 
-# The least that tantivy takes for a thread is 3 MB; a bulk load with more writes fewer segments.
+# A writer that has more writes fewer segments, and takes longer to open. 15 MB are the least that tantivy
+# takes for a thread; a character needs some 20 bytes of it.
 _WRITER_BYTES = 15_000_000
 _BULK_WRITER_BYTES = 100_000_000
-_BULK_DOCUMENTS = 1_000
+_BULK_CHARACTERS = 200_000
 
-# Units that are looked at for each document asked for: an episode has about eight.
-_UNITS_PER_DOCUMENT = 16
-_MIN_UNITS = 64
+# Units that are looked at for each document asked for: an episode has about eight. More find no better.
+_UNITS_PER_DOCUMENT = 8
+_MIN_UNITS = 32
 
 _WHOLE = int(Part.WHOLE)
 
@@ -43,20 +49,21 @@ class IndexDamagedError(StoreError):
 class Candidate(NamedTuple):
     """A document that may be found, by its version; ``bits`` as ``pack`` made them of a unit.
 
-    Without an ``address`` its first unit is the one that is shown.
+    ``address`` is that of the unit to show; without one it is the first.
     """
 
     version: int
     score: float
-    bits: int = 0
+    relevance: float
+    bits: int
     address: Any = None
 
 
 class Found(msgspec.Struct, frozen=True):
     """A document that was found, and its best unit as it is kept."""
 
-    version: int
     score: float
+    relevance: float
     stored: Stored
 
 
@@ -86,17 +93,13 @@ class LexicalIndex:
         self._library = tantivy
         self.directory = directory
         self._schema = new_schema()
+        self._sizes: dict[str, int] = {}
         with _translated(directory):
             if not create and not (directory / "meta.json").exists():
                 raise IndexDamagedError(f"{directory} holds no index")
             self._index = tantivy.Index(self._schema, path=str(directory), reuse=not create)
             self._index.config_reader("Manual", 0)
-            self._searcher = self._index.searcher()
-
-    @property
-    def size_units(self) -> int:
-        """How many units can be found."""
-        return int(self._searcher.num_docs)
+        self.reload()
 
     def reload(self) -> None:
         """See what others have committed.
@@ -107,6 +110,7 @@ class LexicalIndex:
         with _translated(self.directory):
             self._index.reload()
             self._searcher = self._index.searcher()
+            self._sizes = {scope: self._frequency(scope + LENGTH_TERM) for scope in SCOPES}
 
     def write(self, documents: Iterable[Document], removed: Iterable[str] = ()) -> None:
         """Replace or add ``documents``, take ``removed`` ids out, all at once, and see the result.
@@ -118,80 +122,78 @@ class LexicalIndex:
             IndexDamagedError: the files cannot be written; what was there before is still there.
         """
         documents = list(documents)
-        size_bytes = _WRITER_BYTES if len(documents) < _BULK_DOCUMENTS else _BULK_WRITER_BYTES
-        with _translated(self.directory):
-            writer = self._index.writer(size_bytes, 1)
-            try:
-                for name in removed:
-                    writer.delete_documents_by_term("key", key_text(name))
-                for document in documents:
-                    writer.delete_documents_by_term("key", key_text(document.id))
-                    for record in records_of(document):
-                        writer.add_document(record)
-                writer.commit()
-            finally:
-                writer.wait_merging_threads()  # ends the threads and frees tantivy's lock
-        self.reload()
+        keys = [*map(key_text, removed), *(key_text(document.id) for document in documents)]
+        self._commit(documents, [self._term("key", key) for key in keys])
 
-    def search(self, query: Weighted, count: int, where: Filter) -> list[Found]:
-        """Return the best documents, best first; of equals the newer, then the one whose id sorts first.
+    def match(self, documents: Iterable[Document]) -> int:
+        """Make ``documents`` the content; return how many were new, changed or gone.
 
         Raises:
-            IndexDamagedError: the files cannot be read.
+            IndexDamagedError: as ``write``.
         """
-        return self.load(self.candidates(query, count, where), count)
+        heads = self.heads()
+        there = dict(zip(heads.versions, heads.addresses, strict=True))
+        wanted = {version_of(document): document for document in {d.id: d for d in documents}.values()}
+        changed = [document for version, document in wanted.items() if version not in there]
+        outdated = there.keys() - wanted.keys()
+        with _translated(self.directory):
+            names = {self._stored(there[version]).id for version in outdated}
+        if changed or outdated:
+            self._commit(changed, [self._term("document", version) for version in outdated])
+        return len(names.union(document.id for document in changed))
 
-    def candidates(self, query: Weighted, count: int, where: Filter) -> list[Candidate]:
+    def candidates(self, asked: Asked, count: int, where: Filter) -> list[Candidate]:
         """Return all documents among the best units, at least ``count`` if there are as many; best first.
 
         Raises:
             IndexDamagedError: the files cannot be read.
         """
-        limit = max(_MIN_UNITS, count * _UNITS_PER_DOCUMENT)
+        limit = min(max(_MIN_UNITS, count * _UNITS_PER_DOCUMENT), max(self._size(), 1))
         with _translated(self.directory):
-            asked = self._asked(query)
-            units = self._units(asked, limit)
-            admitted = units
-            if where != ANY:
-                sieve = Sieve(where)
-                admitted = [unit for unit in units if sieve.admits(unit[2], unit[3])]
-            if len(admitted) < len(units) == limit:  # others took places: ask again among the admitted alone
-                admitted = self._units(self._narrowed(asked, where), limit)
-            return _by_document(admitted)
+            planned, query = self._query(asked, where)
+            hits = self._searcher.search(query, limit, count=False).hits if planned.terms else []
+            if not hits:
+                return []
+            addresses = [address for _, address in hits]
+            versions, bits = self._column("document", addresses), self._column("bits", addresses)
+        # What is not among the hits may score as the last of them, and no better.
+        unseen = hits[-1][0] if len(hits) == limit < self._size() else 0.0
+        return _by_document(zip(hits, versions, bits, strict=True), unseen, planned.scale)
 
-    def load(self, ranked: Sequence[Candidate], count: int) -> list[Found]:
-        """Return the first ``count`` of ``ranked``, which is best first; equals as ``search`` orders them.
+    def load(self, ranked: Iterable[Candidate], count: int) -> list[Found]:
+        """Return the first ``count`` of ``ranked``, which is best first.
 
-        Candidates that are in the index no more are left out.
+        Of equals the newer comes first, then the one whose id sorts first. Candidates that are in the
+        index no more are left out.
 
         Raises:
             IndexDamagedError: the files cannot be read.
         """
         found: list[Found] = []
         with _translated(self.directory):
-            for version, score, _, shown in ranked:
-                if len(found) >= count and score < found[count - 1].score:
+            for each in ranked:
+                if len(found) >= count and each.score < found[count - 1].score:
                     break
-                address = shown if shown is not None else self._head_of(version)
+                address = each.address if each.address is not None else self._head_of(each.version)
                 if address is not None:
-                    found.append(Found(version, score, self._stored(address)))
+                    found.append(Found(each.score, each.relevance, self._stored(address)))
         found.sort(key=lambda each: (-each.score, -each.stored.created_at, each.stored.id))
         return found[:count]
 
-    def heads(self) -> "Heads":
-        """Return all documents that are in the index now.
+    def heads(self, versions: Iterable[int] | None = None) -> "Heads":
+        """Return all documents that are in the index now, or those of some versions.
 
         Raises:
             IndexDamagedError: the files cannot be read.
         """
         with _translated(self.directory):
-            found = self._searcher.search(self._trait("h"), max(self.size_units, 1), count=False)
-            addresses = [address for _, address in found.hits]
-
-            def column(name: str) -> Any:
-                return self._searcher.fast_field_values(name, addresses) if addresses else []
-
-            return Heads(addresses, column("document"), column("bits"), column("project"))
+            if versions is None:
+                found = self._searcher.search(self._term("traits", HEAD), max(self._size(), 1), count=False)
+                addresses = [address for _, address in found.hits]
+            else:
+                addresses = [head for head in map(self._head_of, versions) if head is not None]
+            columns = [self._column(name, addresses) for name in ("document", "bits", "project")]
+            return Heads(addresses, *columns)
 
     def text_at(self, address: Any) -> str:
         """Return the text of a unit.
@@ -202,78 +204,84 @@ class LexicalIndex:
         with _translated(self.directory):
             return self._stored(address).text
 
-    def relevance(self, score: float, query: Weighted) -> float:
-        """Return ``score`` as it compares between questions and between indexes of any size."""
-        frequencies = [(weight, self._searcher.doc_freq("words", word)) for word, weight in query.wanted]
-        return relevance(score, frequencies, self._searcher.num_docs)
-
-    def digests(self) -> dict[str, str]:
-        """Return the digest of each document in the index, by id.
-
-        Raises:
-            IndexDamagedError: the files cannot be read.
-        """
+    def _commit(self, documents: list[Document], outdated: list["tantivy.Query"]) -> None:
+        """Add ``documents`` in the place of all that one of the queries ``outdated`` finds."""
+        characters = sum(len(document.text) + len(document.transcript) for document in documents)
+        size_bytes = _WRITER_BYTES if characters < _BULK_CHARACTERS else _BULK_WRITER_BYTES
         with _translated(self.directory):
-            found = self._searcher.search(
-                self._library.Query.all_query(), max(self.size_units, 1), count=False
-            )
-            stored = (self._stored(address) for _, address in found.hits)
-            return {each.id: each.digest for each in stored}
+            writer = self._index.writer(size_bytes, 1)
+            try:
+                for query in outdated:
+                    writer.delete_documents_by_query(query)
+                for document in documents:
+                    for record in records_of(document):
+                        writer.add_document(record)
+                writer.commit()
+            finally:
+                writer.wait_merging_threads()  # ends the threads and frees tantivy's lock
+        self.reload()
+
+    def _size(self) -> int:
+        """Return how many units there are, those included that were removed since the last merge."""
+        return sum(self._sizes.values())
+
+    def _frequency(self, term: str) -> int:
+        return self._searcher.doc_freq("terms", term)
+
+    def _column(self, name: str, addresses: list[Any]) -> list[int]:
+        values: list[Any] = self._searcher.fast_field_values(name, addresses) if addresses else []
+        return values
 
     def _head_of(self, version: int) -> Any:
         """Return the address of a document's first unit, or None."""
         library, must = self._library.Query, self._library.Occur.Must
         asked = library.boolean_query(
-            [(must, library.term_query(self._schema, "document", version)), (must, self._trait("h"))]
+            [(must, self._term("document", version)), (must, self._term("traits", HEAD))]
         )
         hits = self._searcher.search(asked, 1, count=False).hits
         return hits[0][1] if hits else None
 
-    def _asked(self, query: Weighted) -> "tantivy.Query":
-        library, schema = self._library.Query, self._schema
-        should = self._library.Occur.Should
-        return library.boolean_query(
-            [
-                (should, library.boost_query(library.term_query(schema, field, term, "freq"), weight))
-                for field, term, weight in query.terms
-            ]
-        )
+    def _query(self, asked: Asked, where: Filter) -> "tuple[Plan, tantivy.Query]":
+        library, should = self._library.Query, self._library.Occur.Should
+        scopes = [scope for scope in scopes_of(where) if self._sizes[scope]]
+        everything = self._size()
+        found: dict[str, int] = {}
+
+        def frequency(term: str) -> int:
+            total = 0
+            for scope in scopes:
+                found[scope + term] = times = self._frequency(scope + term)
+                total += times
+            return total
+
+        planned = plan(asked, sum(self._sizes[scope] for scope in scopes), frequency)
+        clauses = []
+        for term, counts in planned.terms:
+            for name in [scope + term for scope in scopes]:
+                if times := found[name]:
+                    asking = library.term_query(self._schema, "terms", name, "freq")
+                    clauses.append((should, library.boost_query(asking, counts / rarity(everything, times))))
+        query = library.boolean_query(clauses)
+        return planned, query if where.project is None else self._narrowed(query, where)
 
     def _narrowed(self, asked: "tantivy.Query", where: Filter) -> "tantivy.Query":
+        """Return ``asked`` of the documents of a project, and of others as far as the filter lets them."""
         library, occur = self._library.Query, self._library.Occur
-        wanted = [[self._trait(f"k{KINDS.index(kind)}") for kind in where.kinds]] if where.kinds else []
-        wanted += [[self._trait("t1")]] if where.trusted_only else []
-        if where.project is not None:
-            here = self._trait(f"p{key_of(where.project):x}")
-            barred = where.excluded_elsewhere
-            wanted.append([here] if barred is None else [here, self._without_facets(barred)])
-        clauses = [(occur.Must, asked)]
-        for queries in wanted:
-            either = library.boolean_query([(occur.Should, query) for query in queries])
-            clauses.append((occur.Must, library.const_score_query(either, 0.0)))
-        return library.boolean_query(clauses)
-
-    def _without_facets(self, facets: Iterable[str]) -> "tantivy.Query":
-        library, occur = self._library.Query, self._library.Occur
-        barred = [(occur.MustNot, self._trait(f"f{key_of(facet):x}")) for facet in facets]
-        return library.boolean_query([(occur.Must, library.all_query()), *barred])
-
-    def _trait(self, name: str) -> "tantivy.Query":
-        return self._library.Query.term_query(self._schema, "traits", name, "basic")
-
-    def _units(self, asked: "tantivy.Query", limit: int) -> list[tuple[float, int, int, int, Any]]:
-        """Return score, document version, bits, project key and address of the best units."""
-        hits = self._searcher.search(asked, limit, count=False).hits
-        if not hits:
-            return []
-        addresses = [address for _, address in hits]
-        columns = [
-            self._searcher.fast_field_values(name, addresses) for name in ("document", "bits", "project")
+        here = self._term("traits", f"p{key_of(where.project or ''):x}")
+        if where.excluded_elsewhere is None:
+            return library.boolean_query(
+                [(occur.Must, asked), (occur.Must, library.const_score_query(here, 0.0))]
+            )
+        barred = [
+            library.boolean_query(
+                [(occur.Must, self._term("traits", f"f{key_of(facet):x}")), (occur.MustNot, here)]
+            )
+            for facet in where.excluded_elsewhere
         ]
-        return [
-            (score, document, bits, project, address)
-            for (score, address), document, bits, project in zip(hits, *columns, strict=True)
-        ]
+        return library.boolean_query([(occur.Must, asked), *((occur.MustNot, query) for query in barred)])
+
+    def _term(self, field: str, term: str | int) -> "tantivy.Query":
+        return self._library.Query.term_query(self._schema, field, term, "basic")
 
     def _stored(self, address: Any) -> Stored:
         data = self._searcher.doc(address).get_first("stored")
@@ -282,26 +290,37 @@ class LexicalIndex:
 
 _STORED = msgspec.msgpack.Decoder(Stored)
 
+_SCORE = itemgetter(1)  # of a candidate
 
-def _by_document(units: list[tuple[float, int, int, int, Any]]) -> list[Candidate]:
-    """Return the documents that units belong to, best first; the units are best first too."""
-    best: dict[int, dict[int, float]] = {}
-    shown: dict[int, Any] = {}
+
+def _by_document(
+    units: Iterable[tuple[tuple[float, Any], int, int]], unseen: float, scale: float
+) -> list[Candidate]:
+    """Return the documents that units belong to, best first.
+
+    ``units`` are the best first: score, address, version and bits. A part of a document that is not among
+    them scores ``unseen``. A score times ``scale`` is a relevance.
+    """
+    scores: dict[int, float] = {}
     bits_of: dict[int, int] = {}
-    for score, document, bits, _, address in units:  # plain numbers: this runs for every question
+    shown: dict[int, Any] = {}
+    wholes: dict[int, Any] = {}
+    seen: set[tuple[int, int]] = set()
+    for (score, address), version, bits in units:  # plain numbers: this is every question
         part = bits >> 3 & 3
-        found_parts = best.get(document)
-        if found_parts is None:
-            best[document] = {part: score}
-            bits_of[document] = bits
-        elif part not in found_parts:
-            found_parts[part] = score
-        # What is shown is the best passage; the summary only where there is none better.
-        if part != _WHOLE and document not in shown:
-            shown[document] = address
+        if (version, part) in seen:  # another passage, which is worse
+            continue
+        seen.add((version, part))
+        bits_of[version] = bits
+        scores[version] = scores.get(version, unseen) + SHARES[bits >> 5 & 7][part] * (score - unseen)
+        if part == _WHOLE:
+            wholes[version] = address
+        elif version not in shown:
+            shown[version] = address
+    addresses = wholes | shown
     candidates = [
-        Candidate(document, fused(best[document], bits_of[document] >> 5 & 7), bits_of[document], address)
-        for document, address in shown.items()
+        Candidate(version, score, score * scale, bits_of[version], addresses[version])
+        for version, score in scores.items()
     ]
     candidates.sort(key=lambda each: -each.score)
     return candidates

@@ -27,7 +27,7 @@ def passages_of(text: str) -> list[str]:
                 lines, size = [], 0
     if fresh:
         passages.append("\n".join(lines))
-    return passages
+    return passages or [""]
 
 
 def _lines(text: str) -> list[str]:

@@ -1,76 +1,127 @@
 """A question as weighted terms. Pure; the weights are measured in docs/explanation/recall.md."""
 
 import math
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import msgspec
 
 from odek.index.stemming import DEFAULT_LANGUAGE
-from odek.index.tokens import analyse, pairs_of
+from odek.index.tokens import GRAM_SIGN, Run, pairs_of, read
+from odek.index.words import FILLERS
 from odek.text import without_surrogates
 
-__all__ = ["FIELDS", "Weighted", "rarity", "relevance", "weigh"]
-
-FIELDS = ("words", "grams", "pairs")
-"""What a unit is indexed by."""
+__all__ = ["Asked", "Plan", "ask", "plan", "rarity"]
 
 # Against 1 for a telling word. Nothing and .5 both find less.
 _STOP_WEIGHT = 0.25
-# Character n-grams find misspelt, inflected and compound words; a word has about five of them.
+# A name says whom a question is about.
+_NAME_WEIGHT = 1.75
+_PAIR_WEIGHT = 0.3
+# A word that the texts hardly know is asked for by its character n-grams, about five of them: they find
+# misspelt, inflected and compound words. A known one also by the first of them: decision finds decided.
 _GRAM_WEIGHT = 0.1
-_PAIR_WEIGHT = 0.25
+_ROOT_WEIGHT = 0.15
+_UNKNOWN_FREQUENCY = 2
 
+# A term of less than full weight is left out when it adds less than so much: it is in nearly all texts, so
+# that it costs most and tells least.
+_LEAST_SHARE = 0.2
+# More terms are in a pasted page alone; the most telling ones find it.
+_MAX_TERMS = 128
 # A question is read so far: a pasted page asks with what it begins, and time stays bounded.
 _READ_CHARACTERS = 2_000
-MAX_TERMS = 400
-
 
 # In an index of a few texts every word is common, and says nothing of how telling it is. So relevance is
 # computed as if there were so many texts more, of other things.
 _OTHER_TEXTS = 1_000
 
 
-class Weighted(msgspec.Struct, frozen=True):
-    """The terms of a question: (field, term, weight), and of its words alone those that count as wanted."""
+class Asked(msgspec.Struct, frozen=True):
+    """A question: its ``words`` and ``pairs`` with their weights, and its telling ``runs``.
 
-    terms: tuple[tuple[str, str, float], ...]
-    wanted: tuple[tuple[str, float], ...]
+    ``is_telling`` is false when it holds nothing but small words and pleasantries.
+    """
+
+    words: dict[str, float]
+    pairs: list[str]
+    runs: list[Run]
+    is_telling: bool
 
 
-def weigh(query: str) -> Weighted:
-    """Return the terms of ``query`` with their weights.
+class Plan(msgspec.Struct, frozen=True):
+    """What to ask of an index: terms with what each counts, weight times rarity.
+
+    A score times ``scale`` is a relevance.
+    """
+
+    terms: list[tuple[str, float]]
+    scale: float
+
+
+def ask(query: str) -> Asked:
+    """Return ``query`` as terms.
 
     A question in another language than English also asks for the English forms of its
     words: notes mix languages, and a short question tells little about its own.
     """
     query = without_surrogates(query[:_READ_CHARACTERS])
-    asked = analyse(query)
-    words = {word: _STOP_WEIGHT if word in asked.stopped else 1.0 for word in asked.words}
-    if asked.language != DEFAULT_LANGUAGE:
-        english = analyse(query, DEFAULT_LANGUAGE)
-        for word in english.words:
-            words.setdefault(word, _STOP_WEIGHT if word in english.stopped else 1.0)
-    terms = [("words", word, weight) for word, weight in words.items()]
-    terms += [("pairs", pair, _PAIR_WEIGHT) for pair in pairs_of(asked)]
-    terms += [("grams", gram, _GRAM_WEIGHT * count) for gram, count in Counter(asked.grams).items()]
-    return Weighted(tuple(terms[:MAX_TERMS]), tuple(words.items()))
+    text = read(query)
+    words: dict[str, float] = {}
+    is_telling = False
+    for at, (run, written) in enumerate(zip(text.runs, text.written, strict=True)):
+        if run.stopped:
+            weight = _STOP_WEIGHT
+        else:
+            weight = _NAME_WEIGHT if at and written.istitle() and written.isalpha() else 1.0
+            is_telling = is_telling or written.casefold() not in FILLERS
+        for word in run.words:
+            words.setdefault(word, weight)
+    if text.language != DEFAULT_LANGUAGE:
+        for run in read(query, DEFAULT_LANGUAGE).runs:
+            for word in run.words:
+                words.setdefault(word, _STOP_WEIGHT if run.stopped else 1.0)
+    telling = [run for run in dict.fromkeys(text.runs) if not run.stopped]
+    return Asked(words, pairs_of(text.runs), telling, is_telling)
+
+
+def plan(asked: Asked, size: int, frequency: Callable[[str], int]) -> Plan:
+    """Return what to ask of ``size`` texts, of which ``frequency`` tells how many have a term."""
+    frequencies = {word: frequency(word) for word in asked.words}
+    terms = []
+    for word, weight in asked.words.items():
+        counts = weight * rarity(size, frequencies[word])
+        if frequencies[word] and (weight >= 1 or counts >= _LEAST_SHARE):
+            terms.append((word, counts))
+    extra = dict.fromkeys(asked.pairs, _PAIR_WEIGHT)
+    for run in asked.runs:
+        if all(frequencies[word] <= _UNKNOWN_FREQUENCY for word in run.words):
+            for gram in run.grams:
+                extra[GRAM_SIGN + gram] = extra.get(GRAM_SIGN + gram, 0.0) + _GRAM_WEIGHT
+        elif run.root:
+            extra[GRAM_SIGN + run.root] = extra.get(GRAM_SIGN + run.root, 0.0) + _ROOT_WEIGHT
+    for term, weight in extra.items():
+        if (times := frequency(term)) and (counts := weight * rarity(size, times)) >= _LEAST_SHARE:
+            terms.append((term, counts))
+    if len(terms) > _MAX_TERMS:
+        terms = sorted(terms, key=lambda term: -term[1])[:_MAX_TERMS]
+    return Plan(terms, _scale(asked.words, frequencies, size) if asked.is_telling else 0.0)
 
 
 def rarity(size: int, frequency: int) -> float:
-    """Return what a term counts that ``frequency`` of ``size`` texts have.
-
-    What was taken out of an index stays in its frequencies for a while, but not in its size.
-    """
-    return math.log(1 + (max(size, frequency) - frequency + 0.5) / (frequency + 0.5))
+    """Return what a term counts that ``frequency`` of ``size`` texts have."""
+    return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
 
 
-def relevance(score: float, wanted: Sequence[tuple[float, int]], size: int) -> float:
-    """Return ``score`` as it compares between questions and between indexes of any size.
-
-    ``wanted`` has the weight of each word of the question and how many of ``size`` texts have it.
-    """
-    here = sum(weight * rarity(size, frequency) for weight, frequency in wanted if frequency)
-    there = sum(weight * rarity(size + _OTHER_TEXTS, frequency) for weight, frequency in wanted if frequency)
-    asked = sum(weight * rarity(size + _OTHER_TEXTS, frequency) for weight, frequency in wanted)
-    return score * there / here / math.sqrt(asked) if here > 0 else 0.0
+def _scale(words: dict[str, float], frequencies: dict[str, int], size: int) -> float:
+    """Return what makes scores comparable between questions, and between indexes of any size."""
+    here = there = asked = 0.0
+    for word, weight in words.items():
+        frequency = frequencies[word]
+        told = weight * rarity(size + _OTHER_TEXTS, frequency)
+        asked += told
+        if frequency:
+            here += weight * rarity(size, frequency)
+            there += told
+    if here <= 0:
+        here, there = rarity(size, 1), rarity(size + _OTHER_TEXTS, 1)
+    return there / here / math.sqrt(asked) if asked > 0 else 0.0

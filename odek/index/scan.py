@@ -5,13 +5,15 @@ It scores as the index does, but for the lengths of texts, which that keeps roun
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 
 import msgspec
 
 from odek.index.document import Document, Filter, Hit
-from odek.index.query import FIELDS, rarity, relevance, weigh
-from odek.index.tokens import analyse, pairs_of
-from odek.index.units import Part, fused, units_of
+from odek.index.query import Plan, ask, plan
+from odek.index.records import LENGTH_TERMS
+from odek.index.tokens import index_terms
+from odek.index.units import Part, fused, parts_of, scope_of, scopes_of, units_of
 
 __all__ = ["scan"]
 
@@ -21,66 +23,56 @@ _B = 0.75
 
 
 class _Scanned(msgspec.Struct, frozen=True):
-    owner: int
     part: Part
     text: str
-    terms: dict[str, Counter[str]]
+    terms: Counter[str]
+    length: int
 
 
 def scan(documents: Iterable[Document], query: str, count: int, where: Filter) -> list[Hit]:
     """Return the documents that are about ``query``, best first; ``relevance`` as the index has it."""
-    known = list({document.id: document for document in documents}.values())
-    units = [unit for at, document in enumerate(known) for unit in _units(at, document)]
-    asked = weigh(query)
-    scores = [0.0] * len(units)
-    for field in FIELDS:
-        lengths = [unit.terms[field].total() for unit in units]
-        average = sum(lengths) / max(len(lengths), 1) or 1.0
-        for name, term, weight in asked.terms:
-            if name != field:
-                continue
-            having = [at for at, unit in enumerate(units) if term in unit.terms[field]]
-            telling = rarity(len(units), len(having))
-            for at in having:
-                times = units[at].terms[field][term]
-                norm = _K1 * (1 - _B + _B * lengths[at] / average)
-                scores[at] += weight * telling * times * (_K1 + 1) / (times + norm)
-    words = [unit.terms["words"] for unit in units]
-    wanted = [(weight, sum(word in each for each in words)) for word, weight in asked.wanted]
+    known = {document.id: document for document in documents}.values()
+    units = {document.id: _scanned(document) for document in known}
+    average = sum(unit.length for each in units.values() for unit in each) / max(
+        sum(map(len, units.values())), 1
+    )
+    scopes = scopes_of(where)
+    counted = [unit for document in known if scope_of(document) in scopes for unit in units[document.id]]
+    frequencies = Counter(term for unit in counted for term in unit.terms)
+    planned = plan(ask(query), len(counted), frequencies.__getitem__)
+    score = partial(_score, planned, average)
     hits = [
-        _hit(
-            document,
-            [(unit, score) for unit, score in zip(units, scores, strict=True) if unit.owner == at],
-            wanted,
-            len(units),
-        )
-        for at, document in enumerate(known)
+        hit
+        for document in known
         if where.admits(document)
+        and (hit := _hit(document, [(score(u), u) for u in units[document.id]], planned.scale))
     ]
-    hits = [hit for hit in hits if hit.score > 0]
     return sorted(hits, key=lambda hit: (-hit.score, -hit.created_at, hit.id))[:count]
 
 
-def _units(owner: int, document: Document) -> list[_Scanned]:
+def _scanned(document: Document) -> list[_Scanned]:
     scanned = []
     for unit in units_of(document):
-        terms = analyse(unit.text)
-        counted = {
-            "words": Counter(terms.words),
-            "grams": Counter(terms.grams),
-            "pairs": Counter(pairs_of(terms)),
-        }
-        scanned.append(_Scanned(owner, unit.part, unit.text, counted))
+        terms = index_terms(unit.text)
+        scanned.append(_Scanned(unit.part, unit.text, Counter(terms), len(terms) + LENGTH_TERMS))
     return scanned
 
 
-def _hit(
-    document: Document, scored: list[tuple[_Scanned, float]], wanted: list[tuple[float, int]], size: int
-) -> Hit:
+def _score(planned: Plan, average: float, unit: _Scanned) -> float:
+    norm = _K1 * (1 - _B + _B * unit.length / average)
+    return sum(
+        counts * (_K1 + 1) * times / (times + norm)
+        for term, counts in planned.terms
+        if (times := unit.terms[term])
+    )
+
+
+def _hit(document: Document, scored: list[tuple[float, _Scanned]], scale: float) -> Hit | None:
     best: dict[int, float] = {}
-    for unit, score in scored:
+    for score, unit in scored:
         best[unit.part] = max(best.get(unit.part, 0.0), score)
-    score = fused(best, sum(1 << part for part in best))
-    shown = max((each for each in scored if each[0].part is not Part.WHOLE), key=lambda each: each[1])[0].text
-    told = relevance(score, wanted, size)
-    return Hit(document.id, document.kind, score, told, shown, document.created_at)
+    total = fused(best, parts_of(unit.part for _, unit in scored))
+    shown = max((each for each in scored if each[1].part is not Part.WHOLE), key=lambda each: each[0])[1].text
+    if total <= 0:
+        return None
+    return Hit(document.id, document.kind, total, total * scale, shown, document.created_at)

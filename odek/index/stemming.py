@@ -39,12 +39,14 @@ def language_of(folded: Sequence[str]) -> str:
 
     English unless another language's small words are clearly more frequent.
     """
-    counts = dict.fromkeys(STOP_WORDS, 0)
+    counts: dict[str, int] = {}
     for word in folded[:_LOOKED_AT_WORDS]:
         for language in _LANGUAGES.get(word, ()):
-            counts[language] += 1
+            counts[language] = counts.get(language, 0) + 1
+    if not counts:
+        return DEFAULT_LANGUAGE
     best = max(counts, key=counts.__getitem__)
-    if counts[best] < _EVIDENCE_WORDS or counts[best] <= counts[DEFAULT_LANGUAGE]:
+    if counts[best] < _EVIDENCE_WORDS or counts[best] <= counts.get(DEFAULT_LANGUAGE, 0):
         return DEFAULT_LANGUAGE
     return best
 

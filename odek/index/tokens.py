@@ -8,15 +8,27 @@ fingerprint of an index promises: a change here needs a new ``VERSION``.
 
 import re
 import unicodedata
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from odek.index.stemming import is_stop_word, language_of, stem, without_accents
 
-__all__ = ["PAIR_DISTANCE", "VERSION", "Terms", "analyse", "grams_of", "matched_spans", "pairs_of"]
+__all__ = [
+    "GRAM_SIGN",
+    "PAIR_DISTANCE",
+    "VERSION",
+    "Run",
+    "Text",
+    "index_terms",
+    "matched_spans",
+    "pairs_of",
+    "read",
+    "telling_words",
+]
 
-VERSION = 1
+VERSION = 2
 """Of all that decides which terms a text has."""
 
 MAX_TERM_CHARACTERS = 64
@@ -27,6 +39,12 @@ GRAM_CHARACTERS = 4
 
 PAIR_DISTANCE = 4
 """Two telling words at most so far apart make a pair. 2 gained less, 6 nothing more."""
+
+GRAM_SIGN: Final = "^"
+"""What a character n-gram begins with. No word holds it, nor the bar between the words of a pair."""
+
+# A shorter word's beginning says nothing that the word does not.
+_ROOTED_CHARACTERS = 5
 
 # Han, kana, Bopomofo and Hangul: two characters make a word. Thai, Lao, Myanmar, Khmer: three say as much.
 _PAIRS = (
@@ -46,8 +64,10 @@ _RUN = re.compile(
     rf"(?P<pairs>[{_PAIRS}]+)|(?P<triples>[{_TRIPLES}]+)"
     rf"|(?P<word>[#@$]?{_LETTER}+(?:(?:://|:\\|::|->|[./:@\\'\u2019+~-]){_LETTER}+)*[+#]*)"
 )
+# The same for ASCII alone, several times as fast; questions mostly are.
+_ASCII_RUN = re.compile(r"[#@$]?\w+(?:(?:://|:\\|::|->|[./:@\\'+~-])\w+)*[+#]*", re.ASCII)
 _SEPARATORS = re.compile(rf"[^\w{_MARKS}]+|_+")
-_CASES = re.compile(rf"[A-Z]+(?![a-z])|[A-Z]?(?:[^\W\dA-Z_]|[{_MARKS}])+|\d+")
+_CASES = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _PLAIN = re.compile(rf"(?:[^\W\d_]|[{_MARKS}])+\Z")
 _HASH = re.compile(r"(?=.*\d)(?=.*[a-f])[0-9a-f]{8,64}\Z")
 _VERSION = re.compile(r"v?(\d+(?:\.\d+)+)(.*)\Z", re.DOTALL)
@@ -55,75 +75,99 @@ _VERSION = re.compile(r"v?(\d+(?:\.\d+)+)(.*)\Z", re.DOTALL)
 _INVISIBLE = dict.fromkeys([0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0x0640, *range(0x064B, 0x0653)])
 
 
-class Terms(NamedTuple):
-    """The terms of a text.
+class Run(NamedTuple):
+    """The terms of what stands together in a text: a word, a name, or characters of a script without blanks.
 
-    ``words`` in order, with repeats; ``stopped`` those of them that say little;
-    ``grams`` the character n-grams, with repeats; ``language`` of its Latin words.
+    ``stopped`` tells that it says little. The ``grams`` find what is spelt or inflected otherwise;
+    ``root`` is the one that begins a plain word of some length, or "".
     """
 
-    words: list[str]
-    stopped: set[str]
-    grams: list[str]
+    words: tuple[str, ...]
+    grams: tuple[str, ...]
+    stopped: bool
+    root: str = ""
+
+
+class Text(NamedTuple):
+    """A text as ``runs`` in order; ``written`` has each of them as it stands there."""
+
+    runs: list[Run]
+    written: list[str]
     language: str
 
 
-def normalised(text: str) -> str:
+def read(text: str, language: str | None = None) -> Text:
+    """Return the runs of ``text``; the language of its Latin words is found out unless given."""
+    if text.isascii():
+        written = _ASCII_RUN.findall(text)
+        if language is None:
+            language = language_of([run.lower() for run in written])
+        return Text([_run(run, "word", language) for run in written], written, language)
+    found = [(match[0], match.lastgroup or "") for match in _RUN.finditer(_normalised(text))]
+    if language is None:
+        language = language_of([run.lower() for run, kind in found if kind == "word"])
+    return Text([_run(run, kind, language) for run, kind in found], [run for run, _ in found], language)
+
+
+def index_terms(text: str) -> list[str]:
+    """Return all terms by which ``text`` is found, with repeats: words, pairs and n-grams."""
+    runs = read(text).runs
+    words = chain.from_iterable(run.words for run in runs)
+    grams = chain.from_iterable(run.grams for run in runs if not run.stopped)
+    return [*words, *pairs_of(runs), *(GRAM_SIGN + gram for gram in grams)]
+
+
+def pairs_of(runs: Sequence[Run]) -> list[str]:
+    """Return the unordered pairs of telling runs that stand close to each other, each once."""
+    telling = [run.words[0] for run in runs if not run.stopped]
+    pairs: dict[str, None] = {}
+    for at, word in enumerate(telling):
+        for other in telling[at + 1 : at + 1 + PAIR_DISTANCE]:
+            if other != word:
+                pairs[f"{word}|{other}" if word < other else f"{other}|{word}"] = None
+    return list(pairs)
+
+
+def _normalised(text: str) -> str:
     """Return ``text`` as terms are taken from it: compatible forms made one, invisible characters gone."""
     return text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_INVISIBLE)
 
 
-def analyse(text: str, language: str | None = None) -> Terms:
-    """Return the terms of ``text``; its language is found out unless given."""
-    runs = [(match[0], match.lastgroup or "") for match in _RUN.finditer(normalised(text))]
-    if language is None:
-        language = language_of([run.lower() for run, kind in runs if kind == "word"])
-    words: list[str] = []
-    grams: list[str] = []
-    stopped: set[str] = set()
-    for run, kind in runs:
-        terms, gram_terms, is_stopped = _terms(run, kind, language)
-        words += terms
-        if is_stopped:
-            stopped.update(terms)
-        else:
-            grams += gram_terms
-    return Terms(words, stopped, grams, language)
-
-
 @lru_cache(maxsize=32_768)  # some megabytes; the words of a store repeat
-def _terms(run: str, kind: str, language: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    """Return the terms of a run, its n-grams, and whether it says little."""
-    folded = run.casefold()
+def _run(written: str, kind: str, language: str) -> Run:
+    folded = written.casefold()
     if kind != "word":
         found = _ngrams(folded, 2 if kind == "pairs" else 3)
         single = tuple(folded) if kind == "pairs" and len(folded) > 1 else ()
-        return (*found, *single), found, False
+        return Run((*found, *single), (), stopped=False)
     folded = folded.replace("\u2019", "'")
-    if _PLAIN.match(folded) and len(_CASES.findall(run)) < 2:
-        return (
-            (stem(folded, language)[:MAX_TERM_CHARACTERS],),
-            grams_of(folded),
-            is_stop_word(folded, language),
-        )
-    return _terms_of_identifier(run, folded, language)
+    if _PLAIN.match(folded) and len(_words_of(written)) < 2:
+        stopped = is_stop_word(folded, language)
+        root = folded[:GRAM_CHARACTERS] if len(folded) >= _ROOTED_CHARACTERS and folded.isascii() else ""
+        return Run((stem(folded, language)[:MAX_TERM_CHARACTERS],), _grams(folded), stopped, root)
+    if "'" in folded:
+        return _contracted(folded, language)
+    return _named(written, folded, language)
 
 
-def _terms_of_identifier(
-    run: str, folded: str, language: str
-) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    if "'" in folded:  # it's, Caroline's, l'eau, d'accord
-        parts = [part for part in folded.split("'") if part]
-        if parts and len(parts[-1]) <= 2 and parts[-1].isalpha():
-            parts = parts[:-1] or parts
-        kept = [_terms(part, "word", language) for part in parts]
-        return (
-            tuple(chain.from_iterable(terms for terms, _, _ in kept)),
-            tuple(chain.from_iterable(grams for _, grams, _ in kept)),
-            all(is_stopped for _, _, is_stopped in kept),
-        )
+def _contracted(folded: str, language: str) -> Run:
+    """Return the terms of: it's, Caroline's, l'eau, d'accord."""
+    parts = [part for part in folded.split("'") if part]
+    if parts and len(parts[-1]) <= 2 and parts[-1].isalpha():
+        parts = parts[:-1] or parts
+    runs = [_run(part, "word", language) for part in parts]
+    return Run(
+        tuple(chain.from_iterable(run.words for run in runs)),
+        tuple(chain.from_iterable(run.grams for run in runs)),
+        all(run.stopped for run in runs),
+        runs[0].root if len(runs) == 1 else "",
+    )
+
+
+def _named(written: str, folded: str, language: str) -> Run:
+    """Return the terms of an identifier, path, version, number or address: the whole and its parts."""
     terms = [folded.strip("#@$") if folded[0] in "@$" else folded]
-    segments = [segment for segment in re.split(r"[/\\:@~]|->", run.strip("#@$+")) if segment]
+    segments = [segment for segment in re.split(r"[/\\:@~]|->", written.strip("#@$+")) if segment]
     for segment in segments:
         low = segment.casefold()
         if len(segments) > 1:
@@ -135,15 +179,21 @@ def _terms_of_identifier(
             terms.append(low[:7])
             continue
         for piece in _SEPARATORS.split(segment):
-            cases = _CASES.findall(piece)
+            cases = _words_of(piece)
             if len(cases) > 1:
                 terms.append(piece.casefold())
             terms += [stem(part.casefold(), language) for part in cases]
     unique = tuple(dict.fromkeys(term[:MAX_TERM_CHARACTERS] for term in terms if term))
-    return unique, tuple(chain.from_iterable(grams_of(term) for term in unique[1:] or unique)), False
+    grams = chain.from_iterable(_grams(term) for term in unique[1:] or unique)
+    return Run(unique, tuple(grams), stopped=False)
 
 
-def grams_of(folded: str) -> tuple[str, ...]:
+def _words_of(name: str) -> list[str]:
+    """Return the words of getUserName. Names in other alphabets have none inside: ÉTÉ is a word."""
+    return _CASES.findall(name) if name.isascii() else [name]
+
+
+def _grams(folded: str) -> tuple[str, ...]:
     """Return the character n-grams of a word in lower case, its ends marked."""
     return _ngrams(f"_{without_accents(folded)[:MAX_TERM_CHARACTERS]}_", GRAM_CHARACTERS)
 
@@ -152,37 +202,38 @@ def _ngrams(text: str, size: int) -> tuple[str, ...]:
     return tuple(text[at : at + size] for at in range(len(text) - size + 1)) or (text,)
 
 
-def pairs_of(terms: Terms) -> list[str]:
-    """Return the unordered pairs of telling words that stand close to each other, each once."""
-    telling = [word for word in terms.words if word not in terms.stopped]
-    pairs: dict[str, None] = {}
-    for at, word in enumerate(telling):
-        for other in telling[at + 1 : at + 1 + PAIR_DISTANCE]:
-            if other != word:
-                pairs[f"{word}|{other}" if word < other else f"{other}|{word}"] = None
-    return list(pairs)
+def telling_words(text: str) -> set[str]:
+    """Return the terms of ``text`` that say something, but for pairs and n-grams."""
+    return _telling(read(text))
+
+
+def _telling(text: Text) -> set[str]:
+    return {word for run in text.runs if not run.stopped for word in run.words}
 
 
 def matched_spans(text: str, query: str) -> list[tuple[int, int]]:
-    """Return where in ``text`` a telling term of ``query`` stands, in order, without overlaps."""
-    asked = analyse(query)
-    wanted = set(asked.words) - asked.stopped
+    """Return where in ``text`` a telling term of ``query`` stands, in order, without overlaps.
+
+    In a query of small words alone these are what tells.
+    """
+    asked = read(query)
+    wanted = _telling(asked) or {word for run in asked.runs for word in run.words}
     spans: list[tuple[int, int]] = []
     for match in _RUN.finditer(text):
         kind = match.lastgroup or ""
-        run = normalised(match[0])
-        if not run:
-            continue
-        if kind == "word":
-            terms, _, _ = _terms(run, kind, asked.language)
-            if wanted.intersection(terms):
-                spans.append(match.span())
-            continue
-        size = 2 if kind == "pairs" else 3
-        for at in range(match.start(), max(match.end() - size, match.start()) + 1):
-            if text[at : at + size].casefold() in wanted:
-                if spans and spans[-1][1] >= at:
-                    spans[-1] = (spans[-1][0], at + size)
-                else:
-                    spans.append((at, at + size))
+        if kind != "word":
+            spans += _spans_within(text, match, wanted, 2 if kind == "pairs" else 3)
+        elif (run := _normalised(match[0])) and wanted.intersection(_run(run, kind, asked.language).words):
+            spans.append(match.span())
+    return spans
+
+
+def _spans_within(
+    text: str, match: re.Match[str], wanted: Collection[str], size: int
+) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    for at in range(match.start(), max(match.end() - size, match.start()) + 1):
+        if text[at : at + size].casefold() in wanted:
+            start = spans.pop()[0] if spans and spans[-1][1] >= at else at
+            spans.append((start, at + size))
     return spans

@@ -4,15 +4,37 @@ A short text is one unit. A long one is its whole and its passages. An episode w
 transcript is its summary, the whole transcript and the passages of that.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
+from itertools import product
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from odek.index.document import Document, Filter, Kind, key_of
 from odek.index.passages import passages_of
 
-__all__ = ["KINDS", "Part", "Sieve", "Unit", "fused", "pack", "parts_of", "units_of"]
+if TYPE_CHECKING:
+    import numpy as np
+
+    Numbers: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.uint64]]
+    Mask: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]
+
+__all__ = [
+    "KINDS",
+    "SCOPES",
+    "SHARES",
+    "Part",
+    "Sieve",
+    "Unit",
+    "fused",
+    "has_transcript",
+    "pack",
+    "parts_of",
+    "scope_of",
+    "scopes_of",
+    "units_of",
+]
 
 KINDS: tuple[Kind, ...] = ("episode", "atom", "session")
 
@@ -28,7 +50,21 @@ class Part(IntEnum):
 # Share of each part in a document's score, of the parts it has; sums of plain scores did better than
 # sums of scores made equal by their maximum: docs/explanation/recall.md.
 _SHARE = (0.2, 0.4, 0.4)
-_SHARES = tuple(sum(share for part, share in enumerate(_SHARE) if parts >> part & 1) for parts in range(8))
+
+
+def _shares(parts: int) -> tuple[float, ...]:
+    total = sum(share for part, share in enumerate(_SHARE) if parts >> part & 1)
+    return tuple(share / total if total else 0.0 for share in _SHARE)
+
+
+SHARES = tuple(_shares(parts) for parts in range(8))
+"""By the parts that a document has, as a bit set, and by part: its share in the document's score."""
+
+# Texts are counted and searched by kind and trust, each by itself: what a filter bars by these has no
+# influence, not even on how rare a word is.
+_SCOPE_OF = dict(zip(product(KINDS, (True, False)), "eEaAsS", strict=True))
+SCOPES = tuple(_SCOPE_OF.values())
+"""A letter for each kind, trusted and not."""
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -49,14 +85,28 @@ def units_of(document: Document) -> list[Unit]:
     return units
 
 
-def parts_of(document: Document) -> tuple[Part, ...]:
-    """Return which parts ``document`` has."""
-    return tuple(dict.fromkeys(unit.part for unit in units_of(document)))
+def parts_of(parts: Iterable[Part]) -> int:
+    """Return ``parts``, which may repeat, as a bit set."""
+    return sum(1 << part for part in set(parts))
 
 
 def fused(best: Mapping[int, float], parts: int) -> float:
     """Return the score of a document, from the best of each part found; ``parts`` is a bit set, not 0."""
-    return sum(_SHARE[part] * score for part, score in best.items()) / _SHARES[parts]
+    return sum(SHARES[parts][part] * score for part, score in best.items())
+
+
+def scope_of(document: Document) -> str:
+    """Return the scope in which ``document`` is counted and searched."""
+    return _SCOPE_OF[document.kind, document.trusted]
+
+
+def scopes_of(where: Filter) -> list[str]:
+    """Return the scopes that hold what ``where`` admits."""
+    return [
+        scope
+        for (kind, trusted), scope in _SCOPE_OF.items()
+        if (not where.kinds or kind in where.kinds) and (trusted or not where.trusted_only)
+    ]
 
 
 # One number holds what a filter asks: bit 0 trusted, 1-2 kind, 3-4 part, 5-7 the parts of the document,
@@ -70,8 +120,13 @@ def pack(document: Document, part: Part, parts: int) -> int:
     return document.trusted | KINDS.index(document.kind) << 1 | part << 3 | parts << 5 | facet
 
 
+def has_transcript(bits: int) -> bool:
+    """Tell whether a unit's document is found by a whole text and its passages."""
+    return bool(bits >> 5 & 1 << Part.WHOLE)
+
+
 class Sieve:
-    """Tells which units a filter admits, by their bits and the key of their project."""
+    """Tells which units a filter admits, by their bits and the keys of their projects."""
 
     def __init__(self, where: Filter) -> None:
         self._trusted_only = where.trusted_only
@@ -80,13 +135,17 @@ class Sieve:
         facets = where.excluded_elsewhere
         self._barred = None if facets is None else {key_of(facet) & _FACET_BITS for facet in facets}
 
-    def admits(self, bits: int, project: int) -> bool:
-        """Tell whether a unit passes."""
-        return (
-            (bool(bits & 1) or not self._trusted_only)
-            and bits >> 1 & 3 in self._kinds
-            and (self._project in {None, project} or self._admits_elsewhere(bits))
-        )
+    def admits_all(self, bits: "Numbers", projects: "Numbers") -> "Mask":
+        """Tell which of many units pass."""
+        import numpy as np
 
-    def _admits_elsewhere(self, bits: int) -> bool:
-        return self._barred is not None and bits & _FACET_BITS not in self._barred
+        mask: Mask = np.isin(bits >> np.uint64(1) & np.uint64(3), np.array([*self._kinds], np.uint64))
+        if self._trusted_only:
+            mask &= bits & np.uint64(1) == 1
+        if self._project is not None:
+            here = projects == np.uint64(self._project)
+            if self._barred is not None:
+                facets = bits & np.uint64(_FACET_BITS)
+                here |= ~np.isin(facets, np.array([*self._barred], np.uint64))
+            mask &= here
+        return mask

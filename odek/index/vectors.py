@@ -99,7 +99,8 @@ class VectorIndex:
 
         self._refresh()
         wanted = np.asarray(vector, np.float32)
-        length = float(np.linalg.norm(wanted))
+        with np.errstate(over="ignore"):  # the next line says it
+            length = float(np.linalg.norm(wanted))
         if self._rows.size < MIN_ROWS or wanted.shape != (self._rows.dims,) or not 0 < length < np.inf:
             return None
         rows, unit = self._rows.rows, wanted / np.float32(length)
