@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -103,6 +104,7 @@ async def run_git(
     environment: Mapping[str, str],
     timeout_seconds: float,
     limit_bytes: int,
+    stdin: bytes = b"",
 ) -> GitOutput:
     """Run git to its end, or until it has written more than ``limit_bytes``.
 
@@ -118,13 +120,17 @@ async def run_git(
     try:
         with trio.move_on_after(timeout_seconds):
             async with open_process_tree(
-                ["git", *arguments], cwd=cwd, env=environment, stderr=subprocess.PIPE
+                ["git", *arguments],
+                cwd=cwd,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stderr=subprocess.PIPE,
             ) as tree:
-                assert tree.stdout is not None  # noqa: S101 - both are pipes
-                assert tree.stderr is not None  # noqa: S101
+                their_stdin, their_stdout, their_stderr = tree.pipes()
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(_keep, tree.stderr, stderr, STDERR_BYTES)
-                    await _keep(tree.stdout, stdout, limit_bytes + 1, stop=True)
+                    nursery.start_soon(_send, their_stdin, stdin)
+                    nursery.start_soon(_keep, their_stderr, stderr, STDERR_BYTES)
+                    await _keep(their_stdout, stdout, limit_bytes + 1, stop=True)
                     if cut := len(stdout) > limit_bytes:
                         nursery.cancel_scope.cancel()
                 status = 0 if cut else await tree.wait_exited()
@@ -133,6 +139,12 @@ async def run_git(
     if status is None:
         raise ToolError(f"`git {arguments[0]}` did not end within {timeout_seconds:g} s")
     return GitOutput(status, bytes(stdout[:limit_bytes]), stderr.decode("utf-8", "replace"), cut)
+
+
+async def _send(stream: trio.abc.SendStream, data: bytes) -> None:
+    with suppress(trio.BrokenResourceError):  # it has ended without it, and says why
+        await stream.send_all(data)
+    await stream.aclose()
 
 
 async def _keep(

@@ -3,8 +3,11 @@
 import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import islice
 
 import msgspec
+import trio
 
 from odek.errors import ToolError
 from odek.text import clip_bytes, visible
@@ -17,7 +20,13 @@ READ_SECONDS = 60.0
 """For git to look through the worktree, as ``git add`` does. Not measured on slow disks."""
 
 READ_BYTES = 16 * 1024 * 1024
-"""Read of a diff. Far more than comes back; a file beyond it is one that nobody reads as a diff."""
+"""Read of a diff. Far more than comes back."""
+
+FILE_BYTES = 1024 * 1024
+"""Of a file, before or after: the diff of a larger one is not even made, for none is taken back whole."""
+
+HEAVY_FILES = 1000
+"""Files beyond that are told to git by name; more would not fit into a command line everywhere."""
 
 NAMES_BYTES = 8 * 1024
 """Of a list of files: more than anybody reads, and the number is told."""
@@ -102,38 +111,75 @@ async def read_changes(worktree: Worktree, environment: Mapping[str, str]) -> Wo
     Raises:
         ToolError: git cannot tell.
     """
+    repository = worktree.repository
+    git = partial(
+        run_git,
+        cwd=worktree.place,
+        environment=_comparing(worktree, environment),
+        timeout_seconds=READ_SECONDS,
+        limit_bytes=READ_BYTES,
+    )
+    sparse = ["--sparse"] if await trio.to_thread.run_sync(_is_sparse, worktree) else []
+    added = await git(["add", "--all", "--ignore-errors", *sparse])
+    problem = f"not everything in its worktree could be read: {added.complaint}" if added.status else ""
+    listed = await git(["diff-index", "--cached", "--raw", "-z", "-M", repository.commit])
+    entries = _entries(listed.stdout)
+    ids = sorted({each for entry in entries for each in entry.ids})
+    sizes = await git(
+        ["cat-file", "--batch-check=%(objectname) %(objectsize)"], stdin=b"\n".join([*ids, b""])
+    )
+    heavy = [entry for entry in entries if entry.ids & _beyond(sizes.stdout, FILE_BYTES)][:HEAVY_FILES]
+    excluded = [b":(exclude,literal)" + path for entry in heavy for path in entry.paths]
+    found = await git(
+        [*_DIFF, "--patch-with-raw", "-z", repository.commit, "--", ".", *map(os.fsdecode, excluded)]
+    )
+    for output in (listed, sizes, found):
+        if output.status != 0:
+            raise ToolError(f"the changes in its worktree cannot be read: {output.complaint}")
+    changes = parse_changes(found.stdout, repository.prefix, cut=found.cut)
+    changes += tuple(FileChange(entry.shown(repository.prefix)) for entry in heavy)
+    return WorktreeChanges(repository.commit, changes, problem)
+
+
+_DIFF = ("diff-index", "--cached", "-M", "--binary", "--no-color", "--no-ext-diff", "--no-textconv")
+"""A diff that ``git apply`` takes, made by git alone."""
+
+
+def _comparing(worktree: Worktree, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of git commands that look at the worktree from outside."""
     repository, scratch = worktree.repository, worktree.scratch
-    settings = private_git(environment, repository.settings) | {
+    # What is written is read once, and then removed.
+    hasty = {"core.compression": "0", "core.looseCompression": "0", "core.fsync": "none"}
+    return private_git(environment, {**repository.settings, **hasty}) | {
         "GIT_DIR": str(worktree.admin),
         "GIT_WORK_TREE": str(worktree.place),
         "GIT_INDEX_FILE": str(scratch / "index"),
         "GIT_OBJECT_DIRECTORY": str(scratch / "objects"),
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(str(repository.common / "objects")),
     }
-    sparse = ["--sparse"] if (worktree.admin / "info/sparse-checkout").exists() else []
-    added = await run_git(
-        ["add", "--all", "--ignore-errors", *sparse],
-        cwd=worktree.place,
-        environment=settings,
-        timeout_seconds=READ_SECONDS,
-        limit_bytes=READ_BYTES,
-    )
-    found = await run_git(
-        ["diff-index", "--cached", "--patch-with-raw", "-z", "-M", *_AS_IT_IS, repository.commit],
-        cwd=worktree.place,
-        environment=settings,
-        timeout_seconds=READ_SECONDS,
-        limit_bytes=READ_BYTES,
-    )
-    if found.status != 0:
-        raise ToolError(f"the changes in its worktree cannot be read: {found.complaint}")
-    problem = f"not everything in its worktree could be read: {added.complaint}" if added.status else ""
-    changes = parse_changes(found.stdout, repository.prefix, cut=found.cut)
-    return WorktreeChanges(repository.commit, changes, problem)
 
 
-_AS_IT_IS = ("--binary", "--no-color", "--no-ext-diff", "--no-textconv")
-"""A diff that ``git apply`` takes, made by git alone."""
+def _is_sparse(worktree: Worktree) -> bool:
+    return (worktree.admin / "info/sparse-checkout").exists()
+
+
+def _beyond(listing: bytes, limit_bytes: int) -> set[bytes]:
+    """Return the objects that are larger; those of other repositories have no size."""
+    rows = (line.split() for line in listing.splitlines())
+    return {row[0] for row in rows if row[-1].isdigit() and int(row[-1]) > limit_bytes}
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """A line of git's list: the status letter, the objects before and after, one path or two."""
+
+    status: str
+    ids: frozenset[bytes]
+    paths: list[bytes]
+
+    def shown(self, prefix: str) -> tuple[str, ...]:
+        """Return the paths as people write them, relative to the workspace."""
+        names = (os.path.relpath(os.fsdecode(path), prefix or ".") for path in self.paths)
+        return tuple(visible(name, keep_newlines=False) for name in names)
 
 
 def parse_changes(output: bytes, prefix: str, *, cut: bool = False) -> tuple[FileChange, ...]:
@@ -144,44 +190,37 @@ def parse_changes(output: bytes, prefix: str, *, cut: bool = False) -> tuple[Fil
         prefix: The workspace below the top, to which paths become relative.
         cut: The output breaks off, maybe within a diff.
     """
-    entries, patch = _raw_entries(output)
+    listing, _, patch = output.partition(b"\0\0")
     sections = [section for section in re.split(rb"(?m)^(?=diff --git )", patch) if section]
     if cut:
         del sections[-1:]
-    return tuple(_changes(entries, sections, prefix))
+    return tuple(_changes(_entries(listing), sections, prefix))
 
 
-def _raw_entries(output: bytes) -> tuple[list[tuple[str, list[bytes]]], bytes]:
-    """Return the status letter and the paths of each entry, and what is behind them."""
-    entries: list[tuple[str, list[bytes]]] = []
-    while output.startswith(b":"):
-        header, *rest = output.split(b"\0", 3)
-        status = header.split()[-1][:1].decode()
-        count = 2 if status in {"R", "C"} else 1
-        if len(rest) <= count:  # cut off here
-            return entries, b""
-        entries.append((status, rest[:count]))
-        output = b"\0".join(rest[count:])
-    return entries, output.removeprefix(b"\0")
+def _entries(listing: bytes) -> list[_Entry]:
+    words = iter(listing.split(b"\0"))
+    entries: list[_Entry] = []
+    for header in words:
+        if header.startswith(b":"):
+            _, _, old, new, status = header.split()
+            count = 2 if status[:1] in b"RC" else 1
+            paths = list(islice(words, count))
+            entries.append(_Entry(status[:1].decode(), frozenset({old, new}) - {b"0" * len(old)}, paths))
+    return entries
 
 
-def _changes(
-    entries: list[tuple[str, list[bytes]]], sections: list[bytes], prefix: str
-) -> Iterator[FileChange]:
+def _changes(entries: list[_Entry], sections: list[bytes], prefix: str) -> Iterator[FileChange]:
     at = 0
-    for status, paths in entries:
+    for entry in entries:
         # What became a link, or was one, is removed and added.
-        count = 2 if status == "T" else 1
+        count = 2 if entry.status == "T" else 1
         whole = b"".join(sections[at : at + count]) if at + count <= len(sections) else None
         at += count
-        names = tuple(
-            visible(os.path.relpath(os.fsdecode(path), prefix or "."), keep_newlines=False) for path in paths
-        )
         if whole is None:
-            yield FileChange(names)
-            continue
-        text = whole.decode("utf-8", "replace")
-        yield FileChange(names, text, exact=text.encode() == whole)
+            yield FileChange(entry.shown(prefix))
+        else:
+            text = whole.decode("utf-8", "replace")
+            yield FileChange(entry.shown(prefix), text, exact=text.encode() == whole)
 
 
 def _quoted(path: str) -> str:

@@ -121,6 +121,26 @@ async def test_what_is_too_long_is_left_out_whole_and_named(repository: Reposito
     assert "big.txt, latin.txt, small.txt" in text
 
 
+async def test_huge_files_do_not_hide_the_small_ones_behind_them(repository: Repository) -> None:
+    """New, removed and moved ones of many megabytes are named, and the rest of the diff is whole."""
+    huge = os.urandom(3 * 1024 * 1024)
+    repository.commit({"a-gone.bin": huge, "b-old.bin": huge[::-1]})
+    async with worktree_of(repository) as worktree:
+        (worktree.place / "a-gone.bin").unlink()
+        (worktree.place / "b-old.bin").rename(worktree.place / "c-moved.bin")
+        for number in range(8):
+            (worktree.place / f"d-[{number}]*.bin").write_bytes(os.urandom(3 * 1024 * 1024))
+        (worktree.place / "e-small.txt").write_text("small\n")
+        changes = await changes_in(worktree, repository)
+    diff, left_out = changes.fitting(10**6)
+
+    assert diff.count("diff --git") == 1
+    assert "+small" in diff
+    assert len(left_out) == 10
+    assert ("b-old.bin", "c-moved.bin") in {change.paths for change in left_out}
+    assert "those of " in changes.text(10**5)
+
+
 async def test_a_workspace_below_the_top_stays_there(repository: Repository) -> None:
     """Paths are those of the workspace, even if nothing of it is committed."""
     async with worktree_of(repository, repository.path / "sub") as worktree:
