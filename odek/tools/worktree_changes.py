@@ -1,20 +1,18 @@
 """What a subagent left in its worktree, compared with the commit that it began with."""
 
 import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
-from itertools import islice
 
 import msgspec
 import trio
 
 from odek.errors import ToolError
-from odek.text import clip_bytes, visible
 from odek.tools.git import private_git, run_git
+from odek.tools.git_diff import FileChange, parse_changes, parse_entries
 from odek.tools.worktree import Worktree
 
-__all__ = ["FileChange", "WorktreeChanges", "parse_changes", "read_changes"]
+__all__ = ["WorktreeChanges", "read_changes"]
 
 READ_SECONDS = 60.0
 """For git to look through the worktree, as ``git add`` does. Not measured on slow disks."""
@@ -30,19 +28,6 @@ HEAVY_FILES = 1000
 
 NAMES_BYTES = 8 * 1024
 """Of a list of files: more than anybody reads, and the number is told."""
-
-
-class FileChange(msgspec.Struct, frozen=True):
-    """One changed file.
-
-    ``paths`` are relative to the workspace, two for one that was moved. ``diff`` is its part of
-    ``git diff --binary``, None if that was too long to be read. It is ``exact`` unless it has
-    bytes that are no UTF-8, which are replaced.
-    """
-
-    paths: tuple[str, ...]
-    diff: str | None = None
-    exact: bool = True
 
 
 class WorktreeChanges(msgspec.Struct, frozen=True):
@@ -97,9 +82,15 @@ class WorktreeChanges(msgspec.Struct, frozen=True):
 
 
 def _names(names: list[str]) -> str:
-    text = clip_bytes(", ".join(names), NAMES_BYTES)
-    shown = text.count(", ") + 1
-    return text if shown == len(names) else f"{text.rpartition(', ')[0]} and {len(names) - shown + 1} more"
+    """Return the names in a row, as many as are read, and how many more there are."""
+    shown: list[str] = []
+    room = NAMES_BYTES
+    for name in names:
+        room -= len(name.encode()) + 2
+        if room < 0:
+            return f"{', '.join(shown)} and {len(names) - len(shown)} more"
+        shown.append(name)
+    return ", ".join(shown)
 
 
 async def read_changes(worktree: Worktree, environment: Mapping[str, str]) -> WorktreeChanges:
@@ -123,12 +114,13 @@ async def read_changes(worktree: Worktree, environment: Mapping[str, str]) -> Wo
     added = await git(["add", "--all", "--ignore-errors", *sparse])
     problem = f"not everything in its worktree could be read: {added.complaint}" if added.status else ""
     listed = await git(["diff-index", "--cached", "--raw", "-z", "-M", repository.commit])
-    entries = _entries(listed.stdout)
+    entries = parse_entries(listed.stdout)
     ids = sorted({each for entry in entries for each in entry.ids})
     sizes = await git(
         ["cat-file", "--batch-check=%(objectname) %(objectsize)"], stdin=b"\n".join([*ids, b""])
     )
-    heavy = [entry for entry in entries if entry.ids & _beyond(sizes.stdout, FILE_BYTES)][:HEAVY_FILES]
+    beyond = _beyond(sizes.stdout, FILE_BYTES)
+    heavy = [entry for entry in entries if entry.ids & beyond][:HEAVY_FILES]
     excluded = [b":(exclude,literal)" + path for entry in heavy for path in entry.paths]
     found = await git(
         [*_DIFF, "--patch-with-raw", "-z", repository.commit, "--", ".", *map(os.fsdecode, excluded)]
@@ -167,60 +159,6 @@ def _beyond(listing: bytes, limit_bytes: int) -> set[bytes]:
     """Return the objects that are larger; those of other repositories have no size."""
     rows = (line.split() for line in listing.splitlines())
     return {row[0] for row in rows if row[-1].isdigit() and int(row[-1]) > limit_bytes}
-
-
-class _Entry(msgspec.Struct, frozen=True):
-    """A line of git's list: the status letter, the objects before and after, one path or two."""
-
-    status: str
-    ids: frozenset[bytes]
-    paths: list[bytes]
-
-    def shown(self, prefix: str) -> tuple[str, ...]:
-        """Return the paths as people write them, relative to the workspace."""
-        names = (os.path.relpath(os.fsdecode(path), prefix or ".") for path in self.paths)
-        return tuple(visible(name, keep_newlines=False) for name in names)
-
-
-def parse_changes(output: bytes, prefix: str, *, cut: bool = False) -> tuple[FileChange, ...]:
-    """Return the changes that ``git diff-index --patch-with-raw -z`` tells.
-
-    Args:
-        output: First a list, then the diffs in its order.
-        prefix: The workspace below the top, to which paths become relative.
-        cut: The output breaks off, maybe within a diff.
-    """
-    listing, _, patch = output.partition(b"\0\0")
-    sections = [section for section in re.split(rb"(?m)^(?=diff --git )", patch) if section]
-    if cut:
-        del sections[-1:]
-    return tuple(_changes(_entries(listing), sections, prefix))
-
-
-def _entries(listing: bytes) -> list[_Entry]:
-    words = iter(listing.split(b"\0"))
-    entries: list[_Entry] = []
-    for header in words:
-        if header.startswith(b":"):
-            _, _, old, new, status = header.split()
-            count = 2 if status[:1] in b"RC" else 1
-            paths = list(islice(words, count))
-            entries.append(_Entry(status[:1].decode(), frozenset({old, new}) - {b"0" * len(old)}, paths))
-    return entries
-
-
-def _changes(entries: list[_Entry], sections: list[bytes], prefix: str) -> Iterator[FileChange]:
-    at = 0
-    for entry in entries:
-        # What became a link, or was one, is removed and added.
-        count = 2 if entry.status == "T" else 1
-        whole = b"".join(sections[at : at + count]) if at + count <= len(sections) else None
-        at += count
-        if whole is None:
-            yield FileChange(entry.shown(prefix))
-        else:
-            text = whole.decode("utf-8", "replace")
-            yield FileChange(entry.shown(prefix), text, exact=text.encode() == whole)
 
 
 def _quoted(path: str) -> str:
