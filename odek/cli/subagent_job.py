@@ -15,8 +15,9 @@ from odek.delegation import Credentials, TaskReport, TaskResult, WorkOrder
 from odek.errors import ToolError
 from odek.events import Event, ToolFinished
 from odek.tools.git import without_repository
+from odek.tools.repository import find_repository
 from odek.tools.workspace_changes import changed_between, snapshot
-from odek.tools.worktree import find_repository, open_worktree, plan_worktree, sweep_worktrees
+from odek.tools.worktree import open_worktree, plan_worktree, sweep_worktrees
 from odek.tools.worktree_changes import WorktreeChanges, read_changes
 from odek.worker import run_task
 

@@ -26,10 +26,11 @@ from odek.events import ChildrenChanged, ChildState, Event, Notice
 from odek.sessions.child_usage import ChildUsage, recorded_usage, usage_file
 from odek.text import clip_line
 from odek.tools.git import without_repository
+from odek.tools.repository import Repository, find_repository
 from odek.tools.task_results import Ended, result_of, results_text, tokens
 from odek.tools.tool import CallScope, ToolOutput
 from odek.tools.workspace_changes import changed_between, snapshot
-from odek.tools.worktree import Repository, Worktree, find_repository, open_worktree, plan_worktree
+from odek.tools.worktree import Worktree, open_worktree, plan_worktree
 from odek.tools.worktree_changes import WorktreeChanges, read_changes
 from odek.trust.risk import Risk
 from subagent.errors import ChildStartError

@@ -21,12 +21,11 @@ from odek.errors import StoreBusyError, StoreError, ToolError
 from odek.storage.files import ensure_directory, read_file, remove_file, replace_file
 from odek.storage.locks import HeldLock, hold
 from odek.storage.trees import remove_tree
-from odek.tools.git import GitOutput, private_git, run_git
+from odek.tools.git import private_git, run_git
+from odek.tools.repository import Repository
 
 __all__ = [
-    "Repository",
     "Worktree",
-    "find_repository",
     "open_worktree",
     "plan_worktree",
     "stale_worktrees",
@@ -35,9 +34,6 @@ __all__ = [
 
 WORKTREES = "worktrees"
 
-HEAD = "HEAD^{commit}"
-
-LOOK_SECONDS = 30.0
 CHECKOUT_SECONDS = 600.0
 """For git to write out the tree. A hundred thousand files take seconds; beyond, the disk is the problem."""
 
@@ -52,21 +48,6 @@ _NAME = re.compile(r"odek-[0-9a-f]{12}(?=$|\.)")
 
 ANSWER_BYTES = 1024 * 1024
 RECORD_BYTES = 64 * 1024
-
-
-class Repository(msgspec.Struct, frozen=True):
-    """What a worktree is made of.
-
-    ``top`` is the working tree that was asked about, ``prefix`` the path of the workspace
-    below it, "" for the top itself. ``common`` is the directory that all worktrees share.
-    ``settings`` keep git from running the filters that the repository's own configuration names.
-    """
-
-    top: Path
-    prefix: str
-    common: Path
-    commit: str
-    settings: Mapping[str, str]
 
 
 class Worktree(msgspec.Struct, frozen=True):
@@ -92,62 +73,6 @@ class _Record(msgspec.Struct, frozen=True):
 
     place: str
     admin: str
-
-
-async def find_repository(workspace: Path, environment: Mapping[str, str]) -> Repository:
-    """Return the repository of ``workspace`` at its last commit.
-
-    Raises:
-        ToolError: there is no git, no repository, no working tree or no commit.
-    """
-    look = partial(run_git, cwd=workspace, timeout_seconds=LOOK_SECONDS, limit_bytes=ANSWER_BYTES)
-    asked = ["--is-inside-work-tree", "--show-toplevel", "--git-common-dir", "--show-prefix", HEAD]
-    found = await look(["rev-parse", *asked], environment=private_git(environment, {}))
-    lines = os.fsdecode(found.stdout).split("\n")[:-1]
-    if found.status != 0 or len(lines) != len(asked):
-        raise ToolError(_no_repository(workspace, found, lines))
-    _, top, common, prefix, commit = lines
-    listed = await look(
-        ["config", "--list", "--show-scope", "--name-only", "-z"], environment=private_git(environment, {})
-    )
-    if listed.status != 0:
-        raise ToolError(f"git cannot read the configuration of {top}: {listed.complaint}")
-    return Repository(
-        top=Path(top),
-        prefix=prefix,
-        common=workspace / common,
-        commit=commit,
-        settings=_without_own_filters(os.fsdecode(listed.stdout)),
-    )
-
-
-def _no_repository(workspace: Path, found: GitOutput, lines: list[str]) -> str:
-    """Say why there can be no worktree."""
-    if "not a git repository" in found.complaint:
-        return f"{workspace} is in no git repository; make one with a commit, or leave worktree out"
-    if lines[:1] == ["false"] or "bare repository" in found.complaint:
-        return f"{workspace} is in a bare repository or in .git; go to a checkout, or leave worktree out"
-    if found.status != 0 and lines[-1:] == [HEAD]:
-        return f"the repository of {workspace} has no commit yet; commit something, or leave worktree out"
-    if found.status == 0:
-        return f"the path of the repository of {str(workspace)!r} has a line break; leave worktree out"
-    return f"git cannot work in {workspace}: {found.complaint}"
-
-
-def _without_own_filters(listing: str) -> dict[str, str]:
-    """Return settings that switch off the filters of the repository's own configuration.
-
-    A filter is a program, and ``git worktree add`` would run it. The person's own, such
-    as those of git-lfs, stay.
-    """
-    words = listing.split("\0")
-    own = {key for scope, key in zip(words[::2], words[1::2], strict=False) if scope in {"local", "worktree"}}
-    drivers = {key.rpartition(".")[0] for key in own if key.startswith("filter.")}
-    return {
-        f"{driver}.{name}": value
-        for driver in sorted(drivers)
-        for name, value in (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
-    }
 
 
 def plan_worktree(home: Path, repository: Repository) -> Worktree:

@@ -14,14 +14,8 @@ import pytest
 import trio
 
 from odek.errors import ToolError
-from odek.tools.worktree import (
-    Worktree,
-    find_repository,
-    open_worktree,
-    plan_worktree,
-    stale_worktrees,
-    sweep_worktrees,
-)
+from odek.tools.repository import find_repository
+from odek.tools.worktree import Worktree, open_worktree, plan_worktree, stale_worktrees, sweep_worktrees
 from odek.tools.worktree_changes import WorktreeChanges, read_changes
 from tests.support import worktree_owner
 from tests.support.repository import Repository

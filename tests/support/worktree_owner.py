@@ -11,7 +11,8 @@ from pathlib import Path
 
 import trio
 
-from odek.tools.worktree import find_repository, open_worktree, plan_worktree
+from odek.tools.repository import find_repository
+from odek.tools.worktree import open_worktree, plan_worktree
 
 __all__: list[str] = []
 
