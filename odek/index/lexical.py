@@ -22,7 +22,7 @@ from odek.errors import StoreError
 from odek.index.document import Document, Filter, key_of, version_of
 from odek.index.query import Asked, Plan, plan, rarity
 from odek.index.records import HEAD, LENGTH_TERM, Stored, key_text, new_schema, records_of
-from odek.index.units import SCOPES, SHARES, Part, scopes_of
+from odek.index.units import ALONE, SCOPES, SHARES, Part, scopes_of
 
 if TYPE_CHECKING:
     import tantivy
@@ -299,9 +299,11 @@ def _by_document(
     """Return the documents that units belong to, best first.
 
     ``units`` are the best first: score, address, version and bits. A part of a document that is not among
-    them scores ``unseen``. A score times ``scale`` is a relevance.
+    them scores ``unseen``. A score times ``scale`` is a relevance; so is a good part of the score of the
+    part that is shown.
     """
     scores: dict[int, float] = {}
+    alone: dict[int, float] = {}
     bits_of: dict[int, int] = {}
     shown: dict[int, Any] = {}
     wholes: dict[int, Any] = {}
@@ -317,9 +319,12 @@ def _by_document(
             wholes[version] = address
         elif version not in shown:
             shown[version] = address
+            alone[version] = ALONE * score
     addresses = wholes | shown
     candidates = [
-        Candidate(version, score, score * scale, bits_of[version], addresses[version])
+        Candidate(
+            version, score, max(score, alone.get(version, 0.0)) * scale, bits_of[version], addresses[version]
+        )
         for version, score in scores.items()
     ]
     candidates.sort(key=lambda each: -each.score)

@@ -13,7 +13,7 @@ from odek.index.document import Document, Filter, Hit
 from odek.index.query import Plan, ask, plan
 from odek.index.records import LENGTH_TERMS
 from odek.index.tokens import index_terms
-from odek.index.units import Part, fused, parts_of, scope_of, scopes_of, units_of
+from odek.index.units import ALONE, Part, fused, parts_of, scope_of, scopes_of, units_of
 
 __all__ = ["scan"]
 
@@ -72,7 +72,9 @@ def _hit(document: Document, scored: list[tuple[float, _Scanned]], scale: float)
     for score, unit in scored:
         best[unit.part] = max(best.get(unit.part, 0.0), score)
     total = fused(best, parts_of(unit.part for _, unit in scored))
-    shown = max((each for each in scored if each[1].part is not Part.WHOLE), key=lambda each: each[0])[1].text
+    alone, shown = max((each for each in scored if each[1].part is not Part.WHOLE), key=lambda each: each[0])
     if total <= 0:
         return None
-    return Hit(document.id, document.kind, total, total * scale, shown, document.created_at)
+    return Hit(
+        document.id, document.kind, total, max(total, ALONE * alone) * scale, shown.text, document.created_at
+    )

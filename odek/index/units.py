@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Mask: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]
 
 __all__ = [
+    "ALONE",
     "KINDS",
     "SCOPES",
     "SHARES",
@@ -55,6 +56,12 @@ _SHARE = (0.2, 0.4, 0.4)
 def _shares(parts: int) -> tuple[float, ...]:
     total = sum(share for part, share in enumerate(_SHARE) if parts >> part & 1)
     return tuple(share / total if total else 0.0 for share in _SHARE)
+
+
+ALONE = 0.8
+"""A summary or a passage that is about the question makes its document relevant, by so much of its
+score, whatever the other parts say: a record in other words than the session's is none the less right.
+Measured: as many right hits stay above the floor as with 1, and nearly as few strange ones as with 0."""
 
 
 SHARES = tuple(_shares(parts) for parts in range(8))

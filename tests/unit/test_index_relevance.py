@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from odek.index.document import ANY, Document
-from odek.index.engine import open_index
+from odek.index.engine import RELEVANCE_FLOOR, open_index
 from odek.index.scan import scan
 
 NOTE = "The person moved the staging database to a host called heron and wrote the runbook."
@@ -19,6 +19,21 @@ OTHERS = [
         for place in ("Lyon", "Oslo", "Kyoto")
     )
 ]
+
+
+def test_a_summary_is_as_relevant_in_other_words_than_its_session(tmp_path: Path) -> None:
+    """What a session said in words of its own does not hide that its summary is about the question."""
+    said = "Person: please have a look at it\nAgent: done, all of it is over there now\n" * 3
+    documents = [Document("note", "episode", NOTE, said), Document("plain", "episode", NOTE + " Twice.")]
+    index = open_index(tmp_path, "test", lambda: documents)
+    index.rebuild()
+    question = "which host has the staging database?"
+
+    assert {hit.id for hit in index.search(question, 3)} == {"note", "plain"}
+    assert {hit.id for hit in scan(documents, question, 3, ANY) if hit.relevance >= RELEVANCE_FLOOR} == {
+        "note",
+        "plain",
+    }
 
 
 @pytest.mark.parametrize("others", [0, 2, 20, 300])
