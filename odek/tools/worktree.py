@@ -37,8 +37,8 @@ WORKTREES = "worktrees"
 CHECKOUT_SECONDS = 600.0
 """For git to write out the tree. A hundred thousand files take seconds; beyond, the disk is the problem."""
 
-ADD_TRIES = 5
-"""Whoever removes the last worktree removes the directory of all, maybe just when git makes one in it."""
+LIST_SECONDS = 30.0
+"""For others to make or remove theirs, which takes a hundredth of a second each."""
 
 SWEEP_SECONDS = 5.0
 """For whoever sweeps to find that there is nothing to remove under a name that has just been chosen."""
@@ -172,27 +172,38 @@ def _claim(planned: Worktree) -> HeldLock:
 
 
 async def _check_out(planned: Worktree, environment: Mapping[str, str]) -> None:
-    """Have git fill the worktree, and keep the index as git wrote it."""
+    """Have git make the worktree and fill it, and keep the index as git wrote it."""
     repository = planned.repository
-    add = partial(
-        run_git,
-        ["worktree", "add", "--detach", str(planned.place), repository.commit],
-        cwd=repository.top,
-        environment=private_git(environment, repository.settings),
-        timeout_seconds=CHECKOUT_SECONDS,
-        limit_bytes=ANSWER_BYTES,
-    )
-    added = await add()
-    for _ in range(ADD_TRIES):
-        if added.status == 0 or "could not create directory" not in added.complaint:
-            break
-        added = await add()
-    if added.status != 0:
-        raise ToolError(f"git cannot make a worktree of {repository.top}: {added.complaint}")
+    settings = private_git(environment, repository.settings)
+    git = partial(run_git, timeout_seconds=CHECKOUT_SECONDS, limit_bytes=ANSWER_BYTES)
+    add = ["worktree", "add", "--no-checkout", "--detach", str(planned.place), repository.commit]
+    fill = ["reset", "--hard", "--quiet", "--no-recurse-submodules"]
+    of_worktree = {"GIT_DIR": str(planned.admin), "GIT_WORK_TREE": str(planned.place)}
     try:
+        lock = await trio.to_thread.run_sync(
+            _lock_list, planned.scratch.parent, trio.from_thread.check_cancelled
+        )
+        try:
+            done = await git(add, cwd=repository.top, environment=settings)
+        finally:
+            lock.release(remove=True)
+        if done.status == 0:
+            done = await git(fill, cwd=planned.place, environment=settings | of_worktree)
+        if done.status != 0:
+            raise ToolError(f"git cannot make a worktree of {repository.top}: {done.complaint}")
         await trio.to_thread.run_sync(_settle, planned)
+    except StoreError as error:
+        raise ToolError(f"there can be no worktree: {error}") from error
     except OSError as error:
         raise ToolError(f"{planned.workspace} cannot be worked in: {error.strerror}") from error
+
+
+def _lock_list(directory: Path, poll: Callable[[], None] | None = None) -> HeldLock:
+    """Be the only one of this home to change which worktrees there are.
+
+    Git looks at all of them whenever it makes one, and gives up on one that is being made.
+    """
+    return hold(directory / "list.lock", timeout_seconds=LIST_SECONDS, poll=poll)
 
 
 def _settle(planned: Worktree) -> None:
@@ -219,7 +230,7 @@ def _remove(directory: Path, name: str, lock: HeldLock) -> None:
         for place in {directory / name, *([Path(record.place)] if record else [])}:
             remove_tree(place)
         if record is not None:
-            _remove_admin(Path(record.admin), Path(record.place))
+            _remove_admin(directory, Path(record.admin), Path(record.place))
         remove_tree(directory / f"{name}.git")
         remove_file(directory / f"{name}.json")
         done = True
@@ -234,13 +245,17 @@ def _read_record(path: Path) -> _Record | None:
         return None
 
 
-def _remove_admin(admin: Path, place: Path) -> None:
+def _remove_admin(directory: Path, admin: Path, place: Path) -> None:
     """Have git forget the worktree, unless another one bears its name."""
     try:
         link = os.fsdecode((admin / "gitdir").read_bytes().rstrip(b"\n"))
     except OSError:  # git was ended before it had written that
         link = ""
     if not link or (admin / link).parent.resolve() == place.resolve():
-        remove_tree(admin)
-        with suppress(OSError):  # others are in it
-            admin.parent.rmdir()
+        lock = _lock_list(directory)
+        try:
+            remove_tree(admin)
+            with suppress(OSError):  # others are in it
+                admin.parent.rmdir()
+        finally:
+            lock.release(remove=True)
