@@ -28,7 +28,13 @@ from odek.masked_events import MaskedEvents
 from odek.memory.observers import also_to
 from odek.memory.service import Memory
 from odek.memory.turn_context import TurnContext, origin_of
-from odek.memory_wiring import close_session, note_turn, open_memory_of, open_session_end_of
+from odek.memory_wiring import (
+    close_session,
+    note_turn,
+    open_memory_of,
+    open_session_end_of,
+    session_search_of,
+)
 from odek.messages import SystemMessage
 from odek.session_prompt import session_prompt
 from odek.sessions.session import Session
@@ -321,7 +327,7 @@ def _tools(
         TreeTool(workspace, disk),
         HttpGetTool(),
         PlanTool(plan),
-        SessionSearchTool(setup.home / "sessions", disk, session=session.id),
+        SessionSearchTool(partial(session_search_of, setup, memory, disk), session=session.id),
         *([_memory_tool(memory, session, layer)] if memory is not None else []),
     ]
 

@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import trio
 
 from odek.embedding.choice import check_embedder, choose_embedder
 from odek.embedding.embedder import Embedder
@@ -22,8 +25,17 @@ from odek.setup import Setup
 
 if TYPE_CHECKING:
     from odek.memory.extended.session_atoms import SessionAtoms
+    from odek.sessions.search import IndexedSearch, PlainSearch
+    from odek.sessions.texts import SessionTexts
 
-__all__ = ["close_session", "embedder_of", "note_turn", "open_memory_of", "open_session_end_of"]
+__all__ = [
+    "close_session",
+    "embedder_of",
+    "note_turn",
+    "open_memory_of",
+    "open_session_end_of",
+    "session_search_of",
+]
 
 
 async def open_memory_of(stack: AsyncExitStack, setup: Setup, model: Model) -> Memory | None:
@@ -44,6 +56,7 @@ async def open_memory_of(stack: AsyncExitStack, setup: Setup, model: Model) -> M
         ask=None if is_offline else ask_with(model, timeout_seconds=ANSWER_SECONDS),
         emit=setup.emit,
         watched=setup.watch_memory,
+        sessions=partial(_sessions, setup.home),
     )
     memory = await stack.enter_async_context(open_memory(setup.home / "memory", limits, parts))
     for notice in memory.notices:
@@ -73,12 +86,28 @@ async def open_session_end_of(
     return await stack.enter_async_context(open_session_end(parts))
 
 
+def _sessions(home: Path) -> "SessionTexts":
+    from odek.sessions.texts import SessionTexts  # with the first episode, or the first search
+
+    return SessionTexts(home / "sessions")
+
+
 def embedder_of(setup: Setup) -> Embedder:
     """Return what makes vectors, as the configuration says."""
     embedder, notice = choose_embedder(setup.resolved.config, setup.resolved.origins, setup.home)
     if notice:
         setup.emit(Notice(notice, "warning"))
     return embedder
+
+
+def session_search_of(
+    setup: Setup, memory: Memory | None, disk: trio.CapacityLimiter
+) -> "IndexedSearch | PlainSearch":
+    """Return what finds sessions: the memory's index, or without a memory the files themselves."""
+    from odek.sessions.search import IndexedSearch, PlainSearch
+
+    sessions = setup.home / "sessions"
+    return PlainSearch(sessions, disk) if memory is None else IndexedSearch(sessions, memory.index(), disk)
 
 
 async def close_session(session: Session, ending: SessionEnd) -> None:

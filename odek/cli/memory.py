@@ -27,6 +27,9 @@ ACTIONS: dict[str, tuple[str, str]] = {
 }
 """Each action's module, and what it does; a module may carry out several."""
 
+CHANGES_EPISODES = frozenset({"promote", "reject", "undo", "import", "check"})
+"""After these the index is told."""
+
 
 class ActionModule(Protocol):
     """What the module of an action offers, as plain functions."""
@@ -52,7 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Carry out the action."""
-    return _load(ACTIONS[arguments.memory_action][0]).run(arguments)
+    status = _load(ACTIONS[arguments.memory_action][0]).run(arguments)
+    if arguments.memory_action in CHANGES_EPISODES:
+        from odek.cli.memory_stores import tell_index
+
+        tell_index()
+    return status
 
 
 def _load(module_name: str) -> ActionModule:

@@ -19,7 +19,7 @@ __all__ = ["add_arguments", "run"]
 
 _OUTCOMES = {
     "injected": "given to the model",
-    "score": "too little alike",
+    "score": "too little to do with it",
     "duplicate": "in the conversation already",
     "budget": "no room beside better ones",
     "untrusted": "untrusted, waits for review",
@@ -85,12 +85,19 @@ def _with_memory(work: "Callable[[Memory], Awaitable[int]]") -> int:
 
 
 async def _search(memory: "Memory", query: str, arguments: argparse.Namespace) -> int:
-    from odek.text import visible
+    from odek.cli.found import highlighted
+    from odek.memory.excerpt import quotation
 
     found = await memory.search(query)
     if arguments.json:
         hits = [
-            {"kind": hit.kind, "id": hit.id, "date": hit.age_key, "text": hit.text}
+            {
+                "kind": hit.kind,
+                "id": hit.id,
+                "date": hit.age_key,
+                "text": hit.text,
+                "passage": hit.passage,
+            }
             for hit in found.candidates
         ]
         print(json.dumps({"by": found.by, "note": found.note, "found": hits}, indent=2, ensure_ascii=False))
@@ -99,7 +106,9 @@ async def _search(memory: "Memory", query: str, arguments: argparse.Namespace) -
         say(found.note)
     for hit in found.candidates:
         head = hit.id if hit.kind == "fact" else f"{hit.id}  {shown_time(hit.age_key)}"
-        print(f"{head}\n    " + visible(hit.text).replace("\n", "\n    "))
+        print(f"{head}\n    " + highlighted(hit.text, query).replace("\n", "\n    "))
+        for line in quotation(hit.passage, query).splitlines():
+            print(f"    > {highlighted(line, query)}")
     if not found.candidates:
         print("nothing is remembered about it")
     return 0
@@ -180,6 +189,10 @@ def _print_turn(record: "WhyRecord") -> None:
 def _item(item: "Considered") -> str:
     from odek.text import visible
 
-    score = "" if item.score is None else f" (likeness {item.score:.2f}, common words {item.words})"
+    score = ""
+    if item.relevance is not None:
+        score = f" (relevance {item.relevance:.2f})"
+    elif item.score is not None:
+        score = f" (likeness {item.score:.2f}, common words {item.words})"
     reason = f": {item.reason}" if item.reason else ""
     return visible(f"{item.kind} {item.id}: {_OUTCOMES[item.outcome]}{score}{reason}", keep_newlines=False)

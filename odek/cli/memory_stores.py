@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ __all__ = [
     "open_facts",
     "say",
     "shown_time",
+    "tell_index",
 ]
 
 
@@ -65,6 +67,22 @@ def open_episodes() -> "EpisodeStore":
     from odek.memory.episodes import EpisodeStore
 
     return EpisodeStore(memory_directory(), episode_limits(memory_settings()), notify=say)
+
+
+def tell_index(session_ids: Iterable[str] | None = None) -> None:
+    """Let the index say what the episodes say, or what these sessions say; that is no reason to fail."""
+    from odek.errors import StoreError
+    from odek.home import home_directory
+    from odek.sessions.indexed import take_up_episodes, take_up_sessions
+
+    home = home_directory(os.environ)
+    try:
+        if session_ids is None:
+            take_up_episodes(home)
+        else:
+            take_up_sessions(home, session_ids)
+    except StoreError as error:
+        say(f"the index of the memory is not up to date yet: {error}")
 
 
 def by_person() -> "Origin":

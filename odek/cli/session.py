@@ -23,6 +23,7 @@ SHORT_ID_LENGTH = 17
 """The day and eight random digits: enough to name a session, and to copy by hand."""
 
 LISTED = 20
+FOUND = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show = action("show", "print a conversation")
     show.add_argument("id", metavar="ID", nargs="?", type=session_reference, help=f"{named} (the newest)")
     show.add_argument("--json", action="store_true", help="print one JSON object")
+    search = action("search", "find sessions by what was said and done in them")
+    search.add_argument("query", metavar="QUERY", nargs="+", help="what to look for")
+    search.add_argument(
+        "--limit", metavar="N", type=_at_least_one, default=FOUND, help=f"at most N sessions ({FOUND})"
+    )
+    search.add_argument("--json", action="store_true", help="print one JSON object")
     delete = action("delete", "delete a session for good")
     delete.add_argument("id", metavar="ID", type=session_reference, help=named)
     trim = action("trim", "keep the newest turns of a session, and drop those before")
@@ -54,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 examples:
   odek session list --limit 0
   odek session show 20261202-3f9c
+  odek session search release changelog
   odek session trim 20261202-3f9c 5    its last five turns stay
   odek session cleanup 90"""
 
@@ -63,6 +71,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "list":
         _list(f"{home_name(os.environ)}/sessions", arguments)
         return 0
+    if arguments.action == "search":
+        from odek.cli.session_search import run as search
+
+        return search(arguments)
+    from odek.cli.memory_stores import tell_index
     from odek.home import home_directory
     from odek.sessions.store import SessionStore
 
@@ -71,12 +84,16 @@ def run(arguments: argparse.Namespace) -> int:
         case "show":
             _show(store, arguments)
         case "delete":
-            _print("deleted " + _named(store.delete(arguments.id)))
+            gone = store.delete(arguments.id)
+            tell_index([gone.id])
+            _print("deleted " + _named(gone))
         case "trim":
             trimmed = store.trim(arguments.id, arguments.turns)
+            tell_index([trimmed.id])
             _print(f"{trimmed.id}: turns removed: {trimmed.removed}, kept: {trimmed.kept}")
         case "cleanup":
             deleted, busy = store.delete_older(arguments.days)
+            tell_index([gone.id for gone in deleted])
             for gone in deleted:
                 _print("deleted " + _named(gone))
             for session in busy:

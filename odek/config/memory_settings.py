@@ -68,6 +68,13 @@ class MemorySettings(Section, frozen=True, kw_only=True):
     ] = True
     llm_consolidate: Annotated[bool, setting("Let the model merge related facts.")] = True
     llm_search: Annotated[bool, setting("Let the model order the results of an explicit search.")] = True
+    ranker: Annotated[
+        Literal["auto", "rp"],
+        setting(
+            "How episodes are found. auto: by the index of their words, their sessions' words and, where "
+            "embedding is configured, vectors. rp: by the cosine of vectors alone."
+        ),
+    ] = "auto"
     llm_extract: Annotated[bool, setting("Let the model extract at the end of a session.")] = True
     extract_on_end: Annotated[bool, setting("Summarise a session when it ends.")] = True
     extract_facts: Annotated[

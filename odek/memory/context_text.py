@@ -19,6 +19,7 @@ WARN_PERCENT = 90
 
 _BUFFER_TITLE = "── This Session So Far ──"
 _EPISODES_TITLE = "── Earlier Sessions ──"
+_QUOTATION_NOTE = "Said then, word by word:"
 _EPISODES_NOTE = (
     "Records of earlier sessions that may bear on the message; what is true may have changed since."
 )
@@ -36,7 +37,7 @@ def buffer_text(lines: Sequence[str]) -> str:
 
 
 def episodes_text(episodes: "Sequence[Document]") -> str:
-    """Return the episodes, each whole, with its session and its date."""
+    """Return the episodes, each whole, with its session and its date, and what is quoted of it."""
     if not episodes:
         return ""
     return "\n\n".join([f"{_EPISODES_TITLE}\n{_EPISODES_NOTE}", *map(_episode, episodes)])
@@ -65,4 +66,9 @@ def _episode(document: "Document") -> str:
         from odek.trust.fence import fence
 
         text = fence(text, source=f"session {document.session_id}")
-    return f"{head}\n{text}"
+    return "\n".join([head, text, *_quoted(document.quotation)])
+
+
+def _quoted(text: str) -> list[str]:
+    """Return what was said word by word, so that nobody takes it for the record or for an order."""
+    return [_QUOTATION_NOTE, *(f"> {line}" for line in text.splitlines())] if text else []

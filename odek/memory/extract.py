@@ -22,7 +22,9 @@ __all__ = [
     "SUMMARY_LIMIT_BYTES",
     "Extracted",
     "build_transcript",
+    "conversation",
     "cut_summary",
+    "head_and_tail",
     "parse_combined",
     "parse_facts",
     "parse_summary",
@@ -97,6 +99,44 @@ def build_transcript(messages: Sequence[Message]) -> str:
     if not (answered or worked):
         return ""
     return _fit("\n\n".join(parts))
+
+
+def conversation(messages: Sequence[Message]) -> list[str]:
+    """Return what the person and the agent said in their own words, a line each, as a transcript has it.
+
+    Nothing of tools, instructions or recalled text. A line begins with who said it and has at most
+    4 KiB; of all that is beyond 32 KiB the middle is left out.
+    """
+    recalled = _recalled_text(messages)
+    lines: list[str] = []
+    for message in messages:
+        match message:
+            case UserMessage(content):
+                lines.append(_labelled("Person", " ".join(without_outside(content).split())))
+            case AssistantMessage(content):
+                own = _without_recalled(without_outside(content), recalled)
+                lines.append(_labelled("Agent", " ".join(own.split()) if _bare(own) else ""))
+            case ToolMessage() | SystemMessage():
+                pass
+            case _:
+                assert_never(message)
+    return head_and_tail([line for line in lines if line], HEAD_LIMIT_BYTES, TRANSCRIPT_LIMIT_BYTES)
+
+
+def head_and_tail(lines: Sequence[str], head_bytes: int, limit_bytes: int) -> list[str]:
+    """Return the first ``lines`` within the head's limit, and the last ones within the rest of the limit."""
+    sizes = [len(line.encode("utf-8", "surrogatepass")) for line in lines]
+    if sum(sizes) <= limit_bytes:
+        return list(lines)
+    first, last, room = 0, len(lines), head_bytes
+    while sizes[first] <= room:
+        room -= sizes[first]
+        first += 1
+    room = limit_bytes - head_bytes
+    while last > first and sizes[last - 1] <= room:
+        last -= 1
+        room -= sizes[last]
+    return [*lines[:first], *lines[last:]]
 
 
 def _labelled(label: str, text: str) -> str:

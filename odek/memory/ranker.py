@@ -1,4 +1,4 @@
-"""The order in which an explicit search answers: by a model's judgement, by likeness, or by age."""
+"""The order in which an explicit search answers: by a model's judgement, by relevance, likeness or age."""
 
 import re
 from collections.abc import Sequence
@@ -8,10 +8,11 @@ import msgspec
 from odek.embedding.embedder import Embedder, cosine
 from odek.errors import EmbeddingError, ModelError
 from odek.memory.ask import Ask
+from odek.memory.recall import Hit
 from odek.text import clip_bytes
 from odek.trust.fence import FENCE_RULE, fence
 
-__all__ = ["Candidate", "Found", "parse_order", "search"]
+__all__ = ["MAX_CANDIDATES", "Candidate", "Found", "parse_order", "search_alike", "search_relevant"]
 
 MAX_CANDIDATES = 40
 """What a model is asked to order: more is neither read with care nor cheap."""
@@ -28,12 +29,18 @@ helpful first, and nothing else; with [] if none does.
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A ``fact`` or an ``episode`` that can be found; the newer has the greater ``age_key``."""
+    """A ``fact`` or an ``episode`` that can be found; the newer has the greater ``age_key``.
+
+    ``passage`` is what matches best of what was said in an episode's session, "" for its own text.
+    ``untrusted`` says that it is from outside, and no person has seen it.
+    """
 
     kind: str
     id: str
     text: str
     age_key: str = ""
+    passage: str = ""
+    untrusted: bool = False
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -44,10 +51,56 @@ class Found(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-async def search(
+async def search_relevant(
+    query: str, facts: Sequence[Candidate], episodes: Sequence[Hit], *, ask: Ask | None
+) -> Found:
+    """Return the facts and episodes that are about ``query``.
+
+    With ``ask`` a model chooses among the most relevant; if it cannot, relevance decides.
+
+    Args:
+        query: The question.
+        facts: All there are; they are searched here.
+        episodes: What the index found, with its relevance.
+        ask: Puts a question to the model.
+    """
+    from odek.index.tokens import matched_spans
+
+    of_facts = _relevant_facts(query, facts)
+    ranked = of_facts + [
+        (
+            hit.score,
+            Candidate(
+                "episode",
+                hit.document.session_id,
+                hit.document.text,
+                hit.document.created_at,
+                hit.passage,
+                hit.document.untrusted,
+            ),
+        )
+        for hit in episodes
+    ]
+    ranked.sort(key=lambda each: -each[0])
+    told = {id(fact) for _, fact in of_facts}
+    # A model also sees a likeness of meaning: the other facts are few, and the last that it is shown.
+    pool = [candidate for _, candidate in ranked] + [fact for fact in facts if id(fact) not in told]
+    order, problem = await _ask_order(query, pool, ask)
+    if order is not None:
+        return Found(order, "model")
+    near = [
+        candidate
+        for relevance, candidate in ranked
+        # A person who searches sees a near miss gladly, but not what shares no word with the question.
+        if relevance >= _NEAR and matched_spans(candidate.passage or candidate.text, query)
+    ]
+    return Found(tuple(near[:MAX_FOUND]), "relevance", problem and f"{problem}; ordered by relevance")
+
+
+async def search_alike(
     query: str, candidates: Sequence[Candidate], *, embedder: Embedder, ask: Ask | None
 ) -> Found:
-    """Return the candidates that are about ``query``.
+    """Return the candidates that are like ``query``.
 
     With ``ask`` a model chooses among the most alike; if it cannot, likeness decides; and
     without vectors the newest that share a word with the question come first.
@@ -61,19 +114,40 @@ async def search(
         note = f"texts could not be compared ({error}); the newest come first"
         alike = None
     pool = [candidate for candidate, _ in alike] if alike is not None else _by_age(candidates)
-    if ask is not None:
-        try:
-            order = parse_order(await ask(_INSTRUCTIONS, _listing(query, pool[:MAX_CANDIDATES])), len(pool))
-        except ModelError as error:
-            order, problem = None, f"the model gave no answer ({error})"
-        else:
-            problem = "the model's answer was no list of numbers"
-        if order is not None:
-            return Found(tuple(pool[number - 1] for number in order)[:MAX_FOUND], "model")
+    order, problem = await _ask_order(query, pool, ask)
+    if order is not None:
+        return Found(order, "model")
+    if problem:
         note = note or f"{problem}; ordered by likeness"
     if alike is None:
         return Found(tuple(_with_common_words(query, pool))[:MAX_FOUND], "age", note)
     return Found(tuple(candidate for candidate, close in alike if close)[:MAX_FOUND], "likeness", note)
+
+
+async def _ask_order(
+    query: str, pool: Sequence[Candidate], ask: Ask | None
+) -> tuple[tuple[Candidate, ...] | None, str]:
+    """Return what a model chose of the first of ``pool``, or None and why there is no choice."""
+    if ask is None or not pool:
+        return None, ""
+    try:
+        answer = await ask(_INSTRUCTIONS, _listing(query, pool[:MAX_CANDIDATES]))
+    except ModelError as error:
+        return None, f"the model gave no answer ({error})"
+    order = parse_order(answer, len(pool))
+    if order is None:
+        return None, "the model's answer was no list of numbers"
+    return tuple(pool[number - 1] for number in order)[:MAX_FOUND], ""
+
+
+def _relevant_facts(query: str, facts: Sequence[Candidate]) -> list[tuple[float, Candidate]]:
+    """Return the facts with a word of ``query``, and their relevance; of equals the first."""
+    from odek.index.document import ANY, Document
+    from odek.index.scan import scan
+
+    # Some hundred short texts: searched one by one, as the index would.
+    documents = [Document(str(at), "atom", fact.text) for at, fact in enumerate(facts)]
+    return [(hit.relevance, facts[int(hit.id)]) for hit in scan(documents, query, len(documents), ANY)]
 
 
 def parse_order(answer: str, count: int) -> tuple[int, ...] | None:
@@ -105,6 +179,8 @@ async def _by_likeness(
     ]
 
 
+# Half of the index's floor for what is recalled unasked. No measurement behind it.
+_NEAR = 1.0
 # For a real embedding model; no measurement behind it. A person who searches sees a near miss gladly.
 _FLOOR = 0.3
 
@@ -122,7 +198,15 @@ def _with_common_words(query: str, candidates: Sequence[Candidate]) -> list[Cand
 
 def _listing(query: str, candidates: Sequence[Candidate]) -> str:
     notes = "\n".join(
-        f"{number}. ({candidate.kind}) {clip_bytes(' '.join(candidate.text.split()), _SHOWN_BYTES)}"
+        f"{number}. ({candidate.kind}) {_shown(candidate)}"
         for number, candidate in enumerate(candidates, start=1)
     )
     return f"Question: {' '.join(query.split())}\n\n{fence(notes, source='memory')}"
+
+
+def _shown(candidate: Candidate) -> str:
+    text = " ".join(candidate.text.split())
+    if not candidate.passage:
+        return clip_bytes(text, _SHOWN_BYTES)
+    passage = clip_bytes(" ".join(candidate.passage.split()), _SHOWN_BYTES // 2)
+    return f"{clip_bytes(text, _SHOWN_BYTES // 2)} / {passage}"

@@ -1,18 +1,29 @@
 """Which episodes a question is about, and which of those are put before the model. Pure.
 
-A likeness alone is a weak sign: of two texts without a common subject some are always
-more alike than others. So there is a floor; and where vectors are made of words, an
-episode must also share telling words with the question.
+The index says how relevant a text is, and what is below its floor stays away. A likeness
+alone is a weak sign: of two texts without a common subject some are always more alike
+than others. So there is a floor too; and where vectors are made of words, an episode must
+also share telling words with the question.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Literal
 
 import msgspec
 
 from odek.embedding.features import STOP_WORDS, stem, words
 
-__all__ = ["BUDGET_BYTES", "KEEP", "OVER_FETCH", "Considered", "Document", "Hit", "Outcome", "choose"]
+__all__ = [
+    "BUDGET_BYTES",
+    "KEEP",
+    "OVER_FETCH",
+    "Considered",
+    "Document",
+    "Hit",
+    "Outcome",
+    "choose",
+    "choose_relevant",
+]
 
 OVER_FETCH = 8
 """Hits that are looked at; what was shown already or does not fit makes room for the next."""
@@ -40,6 +51,7 @@ class Document(msgspec.Struct, frozen=True):
     """An episode that may be recalled, with its whole text.
 
     ``untrusted`` says that it is from an untrusted session and no person has seen it.
+    ``quotation`` is what was said in the session about the question, in its own words.
     """
 
     session_id: str
@@ -47,34 +59,36 @@ class Document(msgspec.Struct, frozen=True):
     text: str
     content_hash: str
     untrusted: bool = False
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of the text in UTF-8."""
-        return len(self.text.encode())
+    quotation: str = ""
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A document and its cosine to the question."""
+    """A document and its cosine to the question, or as the index has it, its relevance.
+
+    ``passage`` is what matches best of what was said in its session.
+    """
 
     document: Document
     score: float
+    passage: str = ""
 
 
 class Considered(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one thing that was considered for a turn.
 
-    ``kind`` is ``episode`` or ``fact``; ``id`` the session's id, or the file and the number
-    of the entry. ``score`` is the cosine, None when none was computed; ``words`` how many
-    telling words it shares with the question. ``reason`` explains an outcome further.
+    ``kind`` says of what; ``id`` is the session's id, the file and the number of the entry, or
+    the atom's id. ``score`` is the cosine, or what an atom counts; ``relevance`` is that of the
+    index; None when it was not computed. ``words`` counts the telling words shared with the
+    question. ``reason`` explains an outcome.
     """
 
-    kind: Literal["episode", "fact"]
+    kind: Literal["episode", "fact", "atom"]
     id: str
     outcome: Outcome
     score: float | None = None
     words: int = 0
     reason: str = ""
+    relevance: float | None = None
 
 
 def choose(
@@ -85,7 +99,7 @@ def choose(
     shown: Collection[str] = (),
     budget_bytes: int = BUDGET_BYTES,
 ) -> tuple[list[Document], list[Considered]]:
-    """Return what the model is given, best first, and what became of each hit.
+    """Return what the model is given of the most alike, best first, and what became of each hit.
 
     Args:
         query: The question.
@@ -97,26 +111,75 @@ def choose(
     wanted = telling_words(query)
     needed = min(_COMMON_WORDS, len(wanted)) if by_words else 0
     floor = _FLOOR_OF_WORDS if by_words else _FLOOR_OF_MODELS
-    chosen: list[Document] = []
+    table = _Table(shown, budget_bytes)
     considered: list[Considered] = []
-    room = budget_bytes
     for hit in hits:
-        document = hit.document
-        common = len(wanted & telling_words(document.text))
-        outcome: Outcome = "injected"
-        if hit.score < floor or common < needed or not wanted:
-            outcome = "score"
-        elif document.session_id in shown:
-            outcome = "duplicate"
-        elif len(chosen) == KEEP or document.size_bytes > room:
-            outcome = "budget"
-        else:
-            chosen.append(document)
-            room -= document.size_bytes
+        common = len(wanted & telling_words(hit.document.text))
+        is_far = hit.score < floor or common < needed or not wanted
+        outcome = "score" if is_far else table.take(hit.document)
         considered.append(
-            Considered("episode", document.session_id, outcome, round(hit.score, 4), words=common)
+            Considered("episode", hit.document.session_id, outcome, round(hit.score, 4), words=common)
         )
-    return chosen, considered
+    return table.taken, considered
+
+
+def choose_relevant(
+    hits: Sequence[Hit],
+    *,
+    floor: float,
+    quote: Callable[[str], str],
+    shown: Collection[str] = (),
+    budget_bytes: int = BUDGET_BYTES,
+) -> tuple[list[Document], list[Considered]]:
+    """Return what the model is given of what the index found, best first, and what became of each hit.
+
+    Args:
+        hits: What was found, best first; its scores are relevances.
+        floor: The least relevance that counts.
+        quote: Returns the part of a passage that is worth quoting.
+        shown: Ids of episodes that the conversation holds already.
+        budget_bytes: Room for the texts together; quotations get what these leave.
+    """
+    table = _Table(shown, budget_bytes)
+    considered: list[Considered] = []
+    for hit in hits:
+        outcome = "score" if hit.score < floor else table.take(hit.document)
+        considered.append(
+            Considered("episode", hit.document.session_id, outcome, relevance=round(hit.score, 2))
+        )
+    passages = {hit.document.session_id: hit.passage for hit in hits}
+    for at, document in enumerate(table.taken):
+        passage = passages[document.session_id]
+        quotation = quote(passage) if passage else ""
+        if quotation and table.takes(quotation):
+            table.taken[at] = msgspec.structs.replace(document, quotation=quotation)
+    return table.taken, considered
+
+
+class _Table:
+    """What a turn is given, as far as there is room."""
+
+    def __init__(self, shown: Collection[str], room_bytes: int) -> None:
+        self.taken: list[Document] = []
+        self._shown = shown
+        self._room_bytes = room_bytes
+
+    def take(self, document: Document) -> Outcome:
+        """Take a document if it is new and fits."""
+        if document.session_id in self._shown:
+            return "duplicate"
+        if len(self.taken) == KEEP or not self.takes(document.text):
+            return "budget"
+        self.taken.append(document)
+        return "injected"
+
+    def takes(self, text: str) -> bool:
+        """Use room for a text, if there is enough."""
+        size = len(text.encode())
+        if size > self._room_bytes:
+            return False
+        self._room_bytes -= size
+        return True
 
 
 def telling_words(text: str) -> set[str]:

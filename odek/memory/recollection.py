@@ -1,6 +1,7 @@
 """What a question is about among all that is remembered: for a turn, and for whoever searches."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,80 +11,94 @@ import trio
 from odek.config.memory_settings import MemorySettings
 from odek.embedding.embedder import Embedder
 from odek.errors import EmbeddingError, StoreError
+from odek.events import Event
 from odek.memory.ask import Ask
 from odek.memory.facts import Facts
 from odek.memory.places import JOURNAL, is_episode_id
 from odek.memory.watch import Scan
 
 if TYPE_CHECKING:
-    from odek.memory.episode_index import EpisodeIndex, Library
+    from odek.memory.episode_finder import EpisodeFinder
+    from odek.memory.episode_index import EpisodeIndex
+    from odek.memory.index_texts import Sessions
+    from odek.memory.memory_index import MemoryIndex
     from odek.memory.ranker import Found
     from odek.memory.recall import Considered, Document
 
-__all__ = ["Recalled", "Recollection"]
+__all__ = ["Recalled", "Recollection", "RecollectionParts"]
 
 
 class Recalled(msgspec.Struct, frozen=True):
-    """What a turn is given, what was considered, and why there was no comparison, if so."""
+    """What a turn is given, what was considered, and why there was no comparison, if so.
+
+    ``searched`` says that there was something to search.
+    """
 
     documents: "tuple[Document, ...]" = ()
     considered: "tuple[Considered, ...]" = ()
     note: str = ""
+    searched: bool = True
+
+
+class RecollectionParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What finding works with.
+
+    ``directory`` is the memory's. ``sessions`` returns the sessions for the index, None when
+    there are none to search. ``embedder`` returns what makes vectors. ``ask`` puts a question to
+    the model, None when there is none. ``emit`` takes what a person should know. ``nursery`` is
+    for the work that nobody waits for, ``limiter`` bounds the threads.
+    """
+
+    directory: Path
+    settings: MemorySettings
+    sessions: "Callable[[], Sessions] | None"
+    embedder: Callable[[], Embedder]
+    ask: Ask | None
+    emit: Callable[[Event], None]
+    nursery: trio.Nursery
+    limiter: trio.CapacityLimiter
 
 
 class Recollection:
-    """Finds episodes and facts for one agent. Nothing is loaded before there is an episode.
+    """Finds episodes and facts for one agent. Nothing is loaded before there is something to find."""
 
-    Args:
-        directory: The memory's.
-        settings: How it searches.
-        embedder: Returns what makes vectors.
-        ask: Puts a question to the model, None when there is none.
-        nursery: Where work goes on that a turn does not wait for.
-        limiter: Bounds the threads.
-    """
+    def __init__(self, parts: RecollectionParts) -> None:
+        self._parts = parts
+        self._by_vectors: EpisodeIndex | None = None
+        self._finder: EpisodeFinder | None = None
+        self._index: MemoryIndex | None = None
 
-    def __init__(
-        self,
-        directory: Path,
-        settings: MemorySettings,
-        embedder: Callable[[], Embedder],
-        ask: Ask | None,
-        nursery: trio.Nursery,
-        limiter: trio.CapacityLimiter,
-    ) -> None:
-        self._directory = directory
-        self._settings = settings
-        self._embedder = embedder
-        self._ask = ask
-        self._nursery = nursery
-        self._limiter = limiter
-        self._index: EpisodeIndex | None = None
+    def index(self) -> "MemoryIndex":
+        """Return the index of episodes and sessions, the same one each time."""
+        if self._index is None:
+            from odek.memory.index_upkeep import upkeep_of
+            from odek.memory.memory_index import MemoryIndex
 
-    async def recall(self, query: str, seen: Scan, *, shown: Callable[[str], bool]) -> Recalled:
+            parts = self._parts
+            sessions = parts.sessions() if parts.sessions is not None else None
+            upkeep = upkeep_of(parts.directory, sessions, poll=trio.from_thread.check_cancelled)
+            self._index = MemoryIndex(upkeep, parts.nursery, parts.limiter, parts.emit)
+        return self._index
+
+    async def recall(
+        self, query: str, seen: Scan, *, shown: Callable[[str], bool], explain: bool = True
+    ) -> Recalled:
         """Return the episodes that ``query`` is about; never fails, and never waits for long.
 
-        ``seen`` is the directory as it is; ``shown`` tells whether the conversation holds an
-        episode already.
+        Args:
+            query: The question.
+            seen: The directory as it is.
+            shown: Tells whether the conversation holds an episode already.
+            explain: Whether it matters what was found and must not be given.
         """
+        if not _has_episodes(seen):
+            return Recalled(searched=False)
         try:
-            library = await self._library(seen)
+            if self._parts.settings.ranker == "rp":
+                return await self._recall_alike(query, seen, shown)
+            return await self._recall_relevant(query, seen, shown, explain=explain)
         except StoreError as error:
             return Recalled(note=str(error))
-        if library is None:
-            return Recalled()
-        if not library.documents or self._index is None:
-            return Recalled(considered=library.left_out)
-        from odek.memory.recall import OVER_FETCH, choose
-
-        try:
-            hits = await self._index.nearest(query, library.documents, OVER_FETCH)
-        except EmbeddingError as error:
-            return Recalled(considered=library.left_out, note=f"episodes could not be compared: {error}")
-        by_words = self._index.embedder.fingerprint.startswith("rp/")
-        known = frozenset(hit.document.session_id for hit in hits if shown(hit.document.session_id))
-        documents, considered = choose(query, hits, by_words=by_words, shown=known)
-        return Recalled(tuple(documents), (*considered, *library.left_out))
 
     async def search(self, query: str, files: Sequence[Facts], seen: Scan) -> "Found":
         """Return the facts and the recallable episodes that are about ``query``, best first.
@@ -91,35 +106,89 @@ class Recollection:
         Raises:
             StoreError: the list of the episodes cannot be read.
         """
-        from odek.memory.ranker import Candidate, search
+        from odek.memory.ranker import MAX_CANDIDATES, Candidate, search_alike, search_relevant
 
-        candidates = [
+        ask = self._parts.ask if self._parts.settings.llm_search else None
+        facts = [
             Candidate("fact", f"{fact.target}.md", fact.text)
-            for facts in files
-            for fact in reversed(facts.entries)
+            for file in files
+            for fact in reversed(file.entries)
             if not fact.rejection
         ]
-        library = await self._library(seen)
-        candidates += [
-            Candidate("episode", document.session_id, document.text, document.created_at)
-            for document in (library.documents if library is not None else ())
-        ]
-        ask = self._ask if self._settings.llm_search else None
-        return await search(query, candidates, embedder=self._embedder(), ask=ask)
+        if self._parts.settings.ranker == "rp":
+            episodes = [
+                Candidate(
+                    "episode",
+                    document.session_id,
+                    document.text,
+                    document.created_at,
+                    untrusted=document.untrusted,
+                )
+                for document in await self._documents(seen)
+            ]
+            return await search_alike(query, [*facts, *episodes], embedder=self._parts.embedder(), ask=ask)
+        if not _has_episodes(seen):
+            return await search_relevant(query, facts, (), ask=ask)
+        found = await self._episodes().find(query, seen, MAX_CANDIDATES)
+        return await search_relevant(query, facts, found.hits, ask=ask)
 
-    async def _library(self, seen: Scan) -> "Library | None":
-        """Return the episodes, None when there never was one: then nothing is loaded for them."""
-        if self._index is None:
-            if not any(is_episode_id(name.removesuffix(".md")) for name in seen.stamps if name != JOURNAL):
-                return None
+    async def _recall_relevant(
+        self, query: str, seen: Scan, shown: Callable[[str], bool], *, explain: bool
+    ) -> Recalled:
+        from odek.index.engine import RELEVANCE_FLOOR
+        from odek.memory.excerpt import quotation
+        from odek.memory.recall import OVER_FETCH, choose_relevant
+
+        found = await self._episodes().find(query, seen, OVER_FETCH, explain=explain)
+        documents, considered = choose_relevant(
+            found.hits,
+            floor=RELEVANCE_FLOOR,
+            quote=partial(quotation, query=query),
+            shown=frozenset(hit.document.session_id for hit in found.hits if shown(hit.document.session_id)),
+        )
+        return Recalled(tuple(documents), (*considered, *found.left_out))
+
+    async def _recall_alike(self, query: str, seen: Scan, shown: Callable[[str], bool]) -> Recalled:
+        from odek.memory.recall import OVER_FETCH, choose
+
+        vectors = self._vectors()
+        library = await vectors.library(seen)
+        if not library.documents:
+            return Recalled(considered=library.left_out)
+        try:
+            hits = await vectors.nearest(query, library.documents, OVER_FETCH)
+        except EmbeddingError as error:
+            return Recalled(considered=library.left_out, note=f"episodes could not be compared: {error}")
+        by_words = vectors.embedder.fingerprint.startswith("rp/")
+        known = frozenset(hit.document.session_id for hit in hits if shown(hit.document.session_id))
+        documents, considered = choose(query, hits, by_words=by_words, shown=known)
+        return Recalled(tuple(documents), (*considered, *library.left_out))
+
+    async def _documents(self, seen: Scan) -> "Sequence[Document]":
+        return (await self._vectors().library(seen)).documents if _has_episodes(seen) else ()
+
+    def _vectors(self) -> "EpisodeIndex":
+        if self._by_vectors is None:
             from odek.memory.episode_index import EpisodeIndex
             from odek.memory.episodes import EpisodeStore
 
-            self._index = EpisodeIndex(
-                self._directory,
-                EpisodeStore(self._directory),
-                self._embedder(),
-                self._nursery,
-                self._limiter,
+            parts = self._parts
+            self._by_vectors = EpisodeIndex(
+                parts.directory,
+                EpisodeStore(parts.directory),
+                parts.embedder(),
+                parts.nursery,
+                parts.limiter,
             )
-        return await self._index.library(seen)
+        return self._by_vectors
+
+    def _episodes(self) -> "EpisodeFinder":
+        if self._finder is None:
+            from odek.memory.episode_finder import EpisodeFinder
+
+            self._finder = EpisodeFinder(self._parts.directory, self.index(), self._parts.limiter)
+        return self._finder
+
+
+def _has_episodes(seen: Scan) -> bool:
+    return any(is_episode_id(name.removesuffix(".md")) for name in seen.stamps if name != JOURNAL)

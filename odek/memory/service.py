@@ -1,6 +1,6 @@
 """The memory as the agent uses it: async, and frozen where the prompt needs it."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -18,13 +18,15 @@ from odek.memory.context_text import fill_warning
 from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.facts import TARGETS, Change, Fact, FactLimits, Facts, FactStore, Target
 from odek.memory.outside import Outside
-from odek.memory.recollection import Recalled, Recollection
-from odek.memory.watch import Scan, watch
+from odek.memory.recollection import Recalled, Recollection, RecollectionParts
+from odek.memory.watch import Scan, Stamp, hot_stamps, watch
 
 if TYPE_CHECKING:
     from odek.memory.consolidate import Consolidated
     from odek.memory.episodes import Episode, EpisodeText
+    from odek.memory.index_texts import Sessions
     from odek.memory.journal import Origin
+    from odek.memory.memory_index import MemoryIndex
     from odek.memory.ranker import Found
     from odek.memory.remember import Remembered
 
@@ -35,6 +37,9 @@ CONSOLIDATION_GRACE_SECONDS = 2.0
 
 CONSOLIDATION_STEP_PERCENT = 5
 """A file that could not be made smaller is tried again when it is fuller by so much."""
+
+SCAN_AGAIN_SECONDS = 1.0
+"""A scan of 500 episodes takes a millisecond; questions come in quicker succession only from programs."""
 
 _T = TypeVar("_T")
 _SECTIONS: dict[Target, str] = {"user": "── User Profile ──", "env": "── Environment ──"}
@@ -55,6 +60,7 @@ class MemoryParts(msgspec.Struct, frozen=True, kw_only=True):
 
     ``ask`` puts a question to the model, None when there is none. ``emit`` takes what happens
     and never waits. ``watched`` says that the directory is watched from the first turn on.
+    ``sessions`` returns the sessions as they are indexed, None for episodes alone.
     """
 
     settings: MemorySettings = MemorySettings()
@@ -62,6 +68,7 @@ class MemoryParts(msgspec.Struct, frozen=True, kw_only=True):
     ask: Ask | None = None
     emit: Callable[[Event], None] = _ignore
     watched: bool = False
+    sessions: "Callable[[], Sessions] | None" = None
 
 
 @asynccontextmanager
@@ -103,9 +110,23 @@ class Memory:
         self._outside = Outside(directory)
         self._made: Embedder | None = None
         self._recollection = Recollection(
-            directory, parts.settings, self.embedder, parts.ask, nursery, self._limiter
+            RecollectionParts(
+                directory=directory,
+                settings=parts.settings,
+                sessions=parts.sessions,
+                embedder=self.embedder,
+                ask=parts.ask,
+                emit=parts.emit,
+                nursery=nursery,
+                limiter=self._limiter,
+            )
         )
         self._tried: dict[Target, int] = {}
+        self._seen: Scan | None = None
+        self._hot: tuple[Stamp | None, ...] = ()
+        self._looked_at = 0.0
+        self._fills: tuple[Facts, ...] = ()
+        self._filled: tuple[Stamp | None, ...] | None = None
         self._is_watched = False
         self._block = ""
         self._frozen: tuple[Facts, ...] = ()
@@ -144,30 +165,48 @@ class Memory:
 
     async def fills(self) -> tuple[Facts, ...]:
         """Return both files, () when one cannot be read: a turn does not fail for it."""
-        try:
-            return await self.read()
-        except StoreError:
-            return ()  # whoever changes or reads the memory is told
+        hot = hot_stamps(self.directory)
+        if hot != self._filled:
+            try:
+                self._fills = await self.read()
+            except StoreError:
+                return ()  # whoever changes or reads the memory is told
+            self._filled = hot
+        return self._fills
 
-    async def recall(self, query: str, *, shown: Callable[[str], bool] = lambda _: False) -> Recalled:
+    async def recall(
+        self, query: str, *, shown: Callable[[str], bool] = lambda _: False, explain: bool = True
+    ) -> Recalled:
         """Return the episodes that ``query`` is about; never fails, and never waits for long.
 
-        ``shown`` tells whether the conversation holds an episode already.
+        ``shown`` tells whether the conversation holds an episode already, ``explain`` whether
+        it matters what was found and must not be given.
         """
         try:
             seen = await self.look()
         except StoreError as error:
             return Recalled(note=str(error))
-        return await self._recollection.recall(query, seen, shown=shown)
+        return await self._recollection.recall(query, seen, shown=shown, explain=explain)
 
     async def look(self) -> Scan:
-        """Look at the directory; tell of what was changed from outside. Costs a scan.
+        """Look at the directory; tell of what was changed from outside.
+
+        The same object as the last time, and no scan, while nothing came, went or was replaced and
+        the last scan is young: a text that is edited in place may be noticed so much later.
 
         Raises:
             StoreError: the directory cannot be read.
         """
         self._begin_watching()
+        is_young = trio.current_time() < self._looked_at + SCAN_AGAIN_SECONDS
+        if self._seen is not None and is_young and self._hot == hot_stamps(self.directory):
+            return self._seen
+        return await self._look_afresh()
+
+    async def _look_afresh(self) -> Scan:
+        hot, now = hot_stamps(self.directory), trio.current_time()
         seen, events = await self._in_thread(partial(self._outside.look, self._store))
+        self._seen, self._hot, self._looked_at = seen, hot, now
         for event in events:
             self._parts.emit(event)
         return seen
@@ -184,6 +223,19 @@ class Memory:
         """
         files = await self.read()
         return await self._recollection.search(query, files, await self.look())
+
+    def index(self) -> "MemoryIndex":
+        """Return what finds episodes and sessions."""
+        return self._recollection.index()
+
+    async def take_up(self, session_ids: Iterable[str]) -> None:
+        """Let the index say what these sessions and their episodes say now; never fails."""
+        from odek.memory.index_texts import document_id
+
+        ids = tuple(session_ids)
+        await self.index().take_up(
+            [document_id(kind, name) for kind in ("episode", "session") for name in ids]
+        )
 
     async def episodes(self) -> "tuple[tuple[Episode, ...], int]":
         """Return the episodes that may be recalled, newest first, and how many wait for a person."""
@@ -307,7 +359,7 @@ class Memory:
 
     async def _on_hint(self) -> None:
         try:
-            await self.look()
+            await self._look_afresh()
         except StoreError:
             return  # the next use says so
 

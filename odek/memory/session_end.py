@@ -68,7 +68,8 @@ class SessionEndParts(msgspec.Struct, frozen=True, kw_only=True):
     ``read`` returns a session's record, None when it is gone; it blocks, and raises
     StoreBusyError while a process has the session open. ``ask`` puts (instructions, text) to the
     model and raises ModelError. ``keep_fact`` stores a fact, merged with one that says the same,
-    ``consolidate`` merges the facts of a file; both raise as the store does.
+    ``consolidate`` merges the facts of a file; both raise as the store does. ``take_up`` is told of
+    the sessions whose episodes came or went.
     """
 
     directory: Path
@@ -82,6 +83,7 @@ class SessionEndParts(msgspec.Struct, frozen=True, kw_only=True):
     mask: Callable[[str], str]
     drain: Drain
     consolidate: Callable[[Target], Awaitable[object]] | None = None
+    take_up: Callable[[Sequence[str]], Awaitable[None]] | None = None
 
 
 def provenance_of(record: SessionRecord, *, auto_approve: bool) -> Provenance:
@@ -279,6 +281,8 @@ class SessionEnd:
             return
         for event in _events(stored, record.id):
             self._parts.emit(event)
+        if stored.outcome == "stored" and self._parts.take_up is not None:
+            await self._parts.take_up([record.id, *filter(None, [stored.replaced]), *stored.evicted])
 
     async def _similar(self, session: str, text: str) -> Similar | None:
         """Return the stored episode most like ``text``, if it is nearly the same; None when in doubt."""

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["AtomContext", "Conversation", "TurnContext", "origin_of"]
 
-QUERY_BYTES = 2048
-"""Of a message: what it begins with says what it is about."""
+QUERY_BYTES = 1_900
+TITLES_BYTES = 600
+"""Of a message, and of that what the plan's open steps may take: an index reads no further. What a
+message begins with says what it is about."""
 
 REPEAT_AFTER_TURNS = 8
 """What was said so long ago may have left the request, so it is said again."""
@@ -114,8 +116,12 @@ class TurnContext:
             for message in self._session.messages
             if isinstance(message, SystemMessage) and message.name == CONTEXT_NAME
         ][-REPEAT_AFTER_TURNS:]
-        wanted = "\n".join([clip_bytes(query, QUERY_BYTES), *self._open_titles()])
-        recalled = await self._memory.recall(wanted, shown=lambda name: bool(shown_episodes(earlier, [name])))
+        wanted = self._question(query)
+        recalled = await self._memory.recall(
+            wanted,
+            shown=lambda name: name == self._session.id or bool(shown_episodes(earlier, [name])),
+            explain=self._keep_record,
+        )
         if any(document.untrusted for document in recalled.documents):
             self._session.add_taint(("outside_content",), ingested=True)
         atoms, atoms_considered = await self._atoms.context(query, earlier) if self._atoms else ((), ())
@@ -131,6 +137,12 @@ class TurnContext:
         if self._atoms is not None:
             self._atoms.asked()
 
+    def _question(self, message: str) -> str:
+        """Return what the turn is about: the message, and what is still to be done."""
+        titles = clip_bytes("\n".join(self._open_titles()), TITLES_BYTES)
+        message = clip_bytes(message, QUERY_BYTES - len(titles.encode()))
+        return "\n".join(filter(None, [message, titles]))
+
     def _buffer(self) -> Sequence[str]:
         if not self._memory.settings.buffer_enabled or not self._session.buffer:
             return ()
@@ -141,7 +153,7 @@ class TurnContext:
     async def _record(self, query: str, recalled: Recalled, atoms: "Sequence[Considered]") -> None:
         """Write down what was considered; a record that cannot be written is none."""
         facts = [fact for file in self._memory.frozen for fact in file.entries]
-        if not (facts or recalled.considered or recalled.note or atoms):
+        if not (facts or recalled.searched or recalled.note or atoms):
             return
         from odek.memory.recall import Considered
         from odek.memory.why import WhyLog, WhyRecord

@@ -17,7 +17,7 @@ from odek.errors import StoreError
 from odek.memory.places import INDEX, JOURNAL, is_episode_id, real_directory
 from odek.storage.files import describe
 
-__all__ = ["Scan", "changed_names", "scan", "watch"]
+__all__ = ["Scan", "Stamp", "changed_names", "hot_stamps", "scan", "stamp_of", "watch"]
 
 Stamp = tuple[int, int, int, int]
 """Inode, size, modification and change time in nanoseconds."""
@@ -70,6 +70,15 @@ def changed_names(before: Scan, after: Scan) -> frozenset[str]:
     return frozenset(name for name in names if before.stamps.get(name) != after.stamps.get(name))
 
 
+def hot_stamps(directory: Path) -> tuple[Stamp | None, ...]:
+    """Return the stamps of the directory and the files that change most: user.md, env.md, the index.
+
+    Files come and go with the first; a text that is edited in place shows in a scan alone. Some
+    microseconds, so that nobody needs a thread for it.
+    """
+    return tuple(stamp_of(f"{directory}{name}") for name in ("", "/user.md", "/env.md", f"/{INDEX}"))
+
+
 async def watch(
     directory: Path, on_hint: Callable[[], Awaitable[None]], notify: Callable[[str], None]
 ) -> None:
@@ -95,6 +104,15 @@ async def watch(
         except (OSError, RuntimeError) as error:
             notify(f"memory: {directory} cannot be watched ({error}); changes are seen at the next use")
         nursery.cancel_scope.cancel()
+
+
+def stamp_of(path: str) -> Stamp | None:
+    """Return what changes with the file at ``path``, a link followed; None when there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - some for each turn
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 async def _set_when_cancelled(stop: trio.Event) -> None:

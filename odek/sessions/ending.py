@@ -76,6 +76,7 @@ def session_end_parts(
         make_embedder=make_embedder,
         keep_fact=memory.add,
         consolidate=memory.consolidate if settings.llm_consolidate else None,
+        take_up=memory.take_up,
         emit=emit,
         mask=mask,
         drain=drain,

@@ -1,49 +1,52 @@
-"""Looking through the sessions on disk for words. Blocking.
+"""Looking through the sessions: by the index where there is one, else session by session.
 
-A plain scan, newest first: bounded in files, bytes and time, and right without any index
-that could be stale.
+Whatever found a session, what is shown is read from its file, so that nothing is shown of
+one that is gone or says something else by now.
 """
 
-import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
+import trio
 
-from odek.errors import StoreError
-from odek.messages import CONTEXT_NAME, AssistantMessage, Message, SystemMessage, UserMessage
-from odek.sessions.heads import newest_first
+from odek.events import Event
+from odek.index.document import ANY, Filter
+from odek.index.document import Hit as IndexHit
+from odek.memory.excerpt import snippet
+from odek.memory.index_texts import document_id, subject_of
+from odek.memory.index_upkeep import upkeep_of
+from odek.memory.memory_index import MemoryIndex
 from odek.sessions.names import session_path
-from odek.sessions.reading import Reading, read_session
-from odek.storage.files import read_file
+from odek.sessions.texts import SessionTexts, said_and_done
 
-__all__ = ["Hit", "SearchResult", "query_words", "search_sessions"]
+__all__ = ["Hit", "IndexedSearch", "PlainSearch", "SearchResult", "SessionSearch", "open_session_search"]
 
-SCAN_SECONDS = 10.0
-"""A thousand long sessions take about this; what is older is reported as not looked at."""
+SEARCH_SECONDS = 10.0
+"""For what nobody has indexed yet; what is older then is reported as not looked at."""
 
-FILE_LIMIT_BYTES = 32 * 1024 * 1024
-"""As large as a session is written."""
+PLAIN_STEP = 20
+"""Sessions searched between two looks at the clock; a second of work at most."""
 
-MAX_WORDS = 16
-"""Further words of a query add time and no meaning."""
+DISK_THREADS = 2
+"""One reads while the other writes the index."""
 
-PASSAGE_CHARACTERS = 240
-"""Around the densest match: enough to tell what it is about."""
+_SESSIONS = Filter(kinds=("session",))
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """The best passage of one session.
+    """The best passage of one session, on a line.
 
-    ``words`` counts the different words of the query in it, which are marked ``**so**``.
     ``turn`` counts the person's messages from 1. ``day`` is that of the last change.
     """
 
     session: str
     day: str
     turn: int
-    words: int
     passage: str
     untrusted: bool
 
@@ -56,116 +59,140 @@ class SearchResult(msgspec.Struct, frozen=True):
     skipped: int
 
 
-def query_words(query: str) -> tuple[str, ...]:
-    """Return the different words to look for, in lower case; at most ``MAX_WORDS``."""
-    return tuple(dict.fromkeys(re.findall(r"\w+", query.lower())))[:MAX_WORDS]
+class SessionSearch(Protocol):
+    """Finds sessions."""
+
+    async def find(self, query: str, *, limit: int, without: str = "") -> SearchResult:
+        """Return the ``limit`` sessions that ``query`` is most about, but for the one ``without``.
+
+        Raises:
+            StoreError: they cannot be searched.
+        """
+        ...
 
 
-def search_sessions(
+@asynccontextmanager
+async def open_session_search(
+    home: Path, emit: Callable[[Event], None], *, is_indexed: bool
+) -> AsyncGenerator[SessionSearch]:
+    """Yield what finds the sessions below ``home``, for a command that needs no agent.
+
+    ``emit`` takes what a person should know. What is not to be remembered is not ``is_indexed``.
+    """
+    sessions, disk = home / "sessions", trio.CapacityLimiter(DISK_THREADS)
+    if not is_indexed:
+        yield PlainSearch(sessions, disk)
+        return
+    async with trio.open_nursery() as nursery:
+        upkeep = upkeep_of(home / "memory", SessionTexts(sessions), poll=trio.from_thread.check_cancelled)
+        yield IndexedSearch(sessions, MemoryIndex(upkeep, nursery, disk, emit), disk)
+        nursery.cancel_scope.cancel()
+
+
+class IndexedSearch:
+    """Finds sessions by the index. ``disk`` bounds the threads."""
+
+    def __init__(self, directory: Path, index: MemoryIndex, disk: trio.CapacityLimiter) -> None:
+        self._directory = directory
+        self._index = index
+        self._disk = disk
+
+    async def find(self, query: str, *, limit: int, without: str = "") -> SearchResult:
+        """Return what is found; without an index that can be written, session by session."""
+        left = await self._index.freshen(_SESSIONS.kinds, seconds=SEARCH_SECONDS)
+        found = await self._index.look_up(query, limit + 1, _SESSIONS)
+        if found is None:
+            plain = PlainSearch(self._directory, self._disk)
+            return await plain.find(query, limit=limit, without=without)
+        show = partial(_shown, self._directory, query, found, limit, without)
+        hits = await trio.to_thread.run_sync(show, limiter=self._disk)
+        return SearchResult(hits, self._index.upkeep.count("session"), left.texts)
+
+
+class PlainSearch:
+    """Finds sessions by reading them, newest first; ``disk`` bounds the threads."""
+
+    def __init__(self, directory: Path, disk: trio.CapacityLimiter) -> None:
+        self._directory = directory
+        self._disk = disk
+
+    async def find(self, query: str, *, limit: int, without: str = "") -> SearchResult:
+        """Return what is found within some seconds."""
+        check = trio.from_thread.check_cancelled
+        search = partial(_plain, self._directory, query, limit, without, check)
+        return await trio.to_thread.run_sync(search, limiter=self._disk)
+
+
+def _plain(directory: Path, query: str, limit: int, without: str, check: Callable[[], None]) -> SearchResult:
+    from odek.index.scan import scan
+
+    texts, deadline = SessionTexts(directory), time.monotonic() + SEARCH_SECONDS
+    names = list(texts.stamps())
+    found: list[IndexHit] = []
+    searched = 0
+    while searched < len(names) and time.monotonic() < deadline:
+        check()
+        step = names[searched : searched + PLAIN_STEP]
+        searched += len(step)
+        read = (texts.read(document_id("session", name)) for name in step if name != without)
+        found += scan([document for document in read if document is not None], query, limit, ANY)
+        found = sorted(found, key=lambda hit: -hit.relevance)[:limit]
+    hits = _shown(directory, query, found, limit, without)
+    return SearchResult(hits, searched, len(names) - searched)
+
+
+def _shown(
     directory: Path,
     query: str,
-    *,
+    found: Sequence[IndexHit],
     limit: int,
-    without: str = "",
-    check: Callable[[], None] = lambda: None,
-) -> SearchResult:
-    """Return the ``limit`` sessions that match most words of ``query``; of equals, the newer.
+    without: str,
+) -> list[Hit]:
+    """Return what was found as the files have it now; what shares too little with ``query`` is none."""
+    from odek.index.engine import RELEVANCE_FLOOR
 
-    The session ``without`` is left out. ``check`` is called before each file, and may raise
-    to give up.
-
-    Raises:
-        StoreError: the directory cannot be read.
-    """
-    words = query_words(query)
-    deadline = time.monotonic() + SCAN_SECONDS
-    found = newest_first(directory) if words else []
-    hits: list[Hit] = []
-    for searched, (session, changed_ns) in enumerate(found):
-        check()
-        if time.monotonic() > deadline:
-            return SearchResult(_best(hits, limit), searched, len(found) - searched)
-        if session == without:
-            continue
-        reading = _candidate(directory, session, words)
-        hit = _best_passage(reading, words, changed_ns) if reading else None
-        if hit is not None:
-            hits.append(hit)
-            if len(hits) > 4 * limit:
-                hits = _best(hits, limit)
-    return SearchResult(_best(hits, limit), len(found), 0)
+    passages: Mapping[str, tuple[str, bool]] = {
+        subject_of(hit.id): (hit.passage, hit.relevance >= RELEVANCE_FLOOR) for hit in found
+    }
+    shown = (
+        _hit(directory, name, query, passage, is_near=is_near)
+        for name, (passage, is_near) in passages.items()
+        if name != without
+    )
+    return [hit for hit in shown if hit is not None][:limit]
 
 
-def _best(hits: list[Hit], limit: int) -> list[Hit]:
-    return sorted(hits, key=lambda hit: -hit.words)[:limit]  # stable: newer ones stay in front
+def _hit(directory: Path, session: str, query: str, passage: str, *, is_near: bool) -> Hit | None:
+    from odek.index.tokens import matched_spans
+
+    texts = SessionTexts(directory)
+    reading = texts.reading(session)
+    if reading is None:
+        return None
+    pieces = passage.splitlines()
+    lines = list(said_and_done(reading.messages))
+    inside = [each for each in lines if any(piece in each[1] for piece in pieces)]
+    matched = [(_different(text, matched_spans(text, query)), turn, text) for turn, text in inside or lines]
+    if not matched:
+        return None
+    count, turn, text = max(matched, key=lambda each: each[0])
+    if not count and not is_near:  # only parts of words are the same
+        return None
+    return Hit(
+        session,
+        _day(session_path(directory, session)),
+        turn,
+        snippet(text, query),
+        reading.header.episode_untrusted,
+    )
 
 
-def _candidate(directory: Path, session: str, words: Sequence[str]) -> Reading | None:
-    """Read a session if one of the words may be in it; what cannot be read has no hit."""
-    path = session_path(directory, session)
+def _day(path: Path) -> str:
     try:
-        data = read_file(path, limit_bytes=FILE_LIMIT_BYTES)
-        # Other words may be escaped in the file, or differ from it in case; then only decoding tells.
-        if all(map(str.isascii, words)):
-            lower = data.lower()
-            if not any(word.encode() in lower for word in words):
-                return None
-        return read_session(data, session, path)
-    except (FileNotFoundError, StoreError):
-        return None
+        return time.strftime("%Y-%m-%d", time.localtime(path.stat().st_mtime))
+    except OSError:
+        return "deleted"
 
 
-def _best_passage(reading: Reading, words: Sequence[str], changed_ns: int) -> Hit | None:
-    best: tuple[int, int, str] | None = None
-    for turn, text in _texts(reading.messages):
-        lower = text.lower()
-        count = sum(word in lower for word in words)
-        if count and (best is None or count > best[0]):
-            best = count, turn, text
-    if best is None:
-        return None
-    day = time.strftime("%Y-%m-%d", time.localtime(changed_ns // 10**9))
-    count, turn, text = best
-    untrusted = reading.header.episode_untrusted
-    return Hit(reading.header.id, day, turn, count, passage(text, words), untrusted)
-
-
-def _texts(messages: Sequence[Message]) -> Iterator[tuple[int, str]]:
-    """Yield (turn, text) of what was said; not of the instructions, nor of what memory added."""
-    turn = 0
-    for index, message in enumerate(messages):
-        turn += isinstance(message, UserMessage)
-        if isinstance(message, SystemMessage) and (index == 0 or message.name == CONTEXT_NAME):
-            continue
-        if message.content:
-            yield max(turn, 1), message.content
-        if isinstance(message, AssistantMessage):
-            for call in message.tool_calls:
-                yield max(turn, 1), f"{call.name} {call.arguments}"
-
-
-def passage(text: str, words: Sequence[str]) -> str:
-    """Return the part of ``text`` with most of the ``words``, on one line, each marked ``**so**``."""
-    flat = " ".join(text.split())
-    pattern = re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))), re.IGNORECASE)
-    places = [(match.start(), match.end(), match[0].lower()) for match in pattern.finditer(flat)]
-    start = _densest(places)
-    begin = max(start - PASSAGE_CHARACTERS // 4, 0)
-    end = min(begin + PASSAGE_CHARACTERS, len(flat))
-    while begin > 0 and not flat[begin - 1].isspace() and start - begin < PASSAGE_CHARACTERS // 2:
-        begin -= 1
-    cut = pattern.sub(lambda match: f"**{match[0]}**", flat[begin:end])
-    return f"{'…' if begin else ''}{cut.strip()}{'…' if end < len(flat) else ''}"
-
-
-def _densest(places: Sequence[tuple[int, int, str]]) -> int:
-    """Return where the stretch of passage length begins that holds most different words."""
-    best, best_start = 0, 0
-    first = 0
-    for last in range(len(places)):
-        while places[last][1] - places[first][0] > PASSAGE_CHARACTERS // 2:
-            first += 1
-        different = len({word for _, _, word in places[first : last + 1]})
-        if different > best:
-            best, best_start = different, places[first][0]
-    return best_start
+def _different(text: str, spans: Sequence[tuple[int, int]]) -> int:
+    return len({text[first:last].casefold() for first, last in spans})

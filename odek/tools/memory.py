@@ -16,6 +16,7 @@ from odek.trust.effects import Effects
 
 if TYPE_CHECKING:
     from odek.memory.journal import Origin
+    from odek.memory.ranker import Candidate
 
 __all__ = ["MemoryArguments", "MemoryTool"]
 
@@ -168,11 +169,7 @@ class MemoryTool(Tool[MemoryArguments]):
             lines = [
                 f"{hit.id.removesuffix('.md')}: {hit.text}" for hit in found.candidates if hit.kind == "fact"
             ]
-            lines += [
-                f"[session {hit.id}, {hit.age_key[:10] or 'date unknown'}]\n{hit.text}"
-                for hit in found.candidates
-                if hit.kind == "episode"
-            ]
+            lines += [_found_episode(hit, query) for hit in found.candidates if hit.kind == "episode"]
             if not lines:
                 lines = [f"Nothing is remembered about {clip_line(query, 100)!r}."]
             note = [f"({found.note})"] if found.note else []
@@ -218,6 +215,19 @@ class MemoryTool(Tool[MemoryArguments]):
         files = await _translated(self._memory.read)
         parts = [f"── {facts.target}.md, {_fill(facts)} ──\n{_entries(facts)}" for facts in files]
         return ToolOutput("\n\n".join(parts))
+
+
+def _found_episode(hit: "Candidate", query: str) -> str:
+    """Return an episode, and what was said in its session about ``query``, the words marked."""
+    from odek.memory.excerpt import marked, quotation
+    from odek.trust.fence import fence
+
+    text = hit.text if hit.passage else marked(hit.text, query)
+    said = [f"> {marked(line, query)}" for line in quotation(hit.passage, query).splitlines()]
+    body = "\n".join([text, *said])
+    if hit.untrusted:  # approved by a setting alone: what outsiders wrote stays data
+        body = fence(body, source=f"session {hit.id}")
+    return f"[session {hit.id}, {hit.age_key[:10] or 'date unknown'}]\n{body}"
 
 
 def _mutation(

@@ -81,7 +81,7 @@ async def test_a_later_session_is_told_what_an_earlier_one_did(tmp_path: Path) -
     assert re.search(r"\[session [\w-]+, 20\d\d-\d\d-\d\d\]", context)
     assert contexts(stranger) == []
     (turn,) = msgspec.json.decode(why.stdout.encode())["turns"]
-    assert [item["outcome"] for item in turn["considered"]] == ["score"]
+    assert {item["outcome"] for item in turn["considered"]} <= {"score"}
 
 
 async def test_an_untrusted_episode_waits_until_a_person_promotes_it(tmp_path: Path) -> None:
@@ -99,11 +99,11 @@ async def test_an_untrusted_episode_waits_until_a_person_promotes_it(tmp_path: P
         why_after = await odek.run("memory", "why")
 
     assert before == []
-    assert "episode 20260304-foreign: untrusted, waits for review: network" in why.stdout
+    assert re.search(r"episode 20260304-foreign: untrusted, waits for review \(.+\): network", why.stdout)
     assert "not recalled before it is promoted" in listed.stdout
     assert promoted.status == 0
     assert "[session 20260304-foreign, 2026-03-04]" in after[0]
-    assert "episode 20260304-foreign: given to the model (likeness" in why_after.stdout
+    assert "episode 20260304-foreign: given to the model (relevance" in why_after.stdout
 
 
 async def test_without_a_model_the_memory_works_the_same(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ async def test_an_untrusted_session_writes_memory_only_by_a_person(tmp_path: Pat
     assert not (odek.home / "memory" / "env.md").exists()
 
 
-async def test_a_search_is_ordered_by_the_model_and_falls_back_to_likeness(tmp_path: Path) -> None:
+async def test_a_search_is_ordered_by_the_model_and_falls_back_to_relevance(tmp_path: Path) -> None:
     """A list of numbers is followed; anything else is not, which the person is told."""
     answers = [text_answer("[2]"), text_answer("I would say the first.")]
     async with open_model_server(answers) as server:
@@ -183,7 +183,7 @@ async def test_a_search_is_ordered_by_the_model_and_falls_back_to_likeness(tmp_p
     first, second = (msgspec.json.decode(done.stdout.encode()) for done in (chosen, fallen_back))
     assert (first["by"], len(first["found"])) == ("model", 1)
     assert first["found"][0]["text"] in listing
-    assert (second["by"], len(second["found"])) == ("likeness", 2)
+    assert (second["by"], len(second["found"])) == ("relevance", 2)
     assert "no list of numbers" in second["note"]
 
 

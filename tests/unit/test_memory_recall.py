@@ -27,6 +27,7 @@ from odek.memory.vector_file import META, VECTORS, load_vectors
 from odek.memory.why import LIMIT_BYTES, WhyLog, WhyRecord
 
 TRUSTED = Provenance()
+BY_VECTORS = MemorySettings(ranker="rp")
 QUEUE = "The upload queue of the billing service claimed an invoice twice; a lock around the claim fixed it."
 PARSER = "The parser of the configuration lost comments; a round trip now keeps every comment and blank line."
 ASKED = "does the billing upload queue claim invoices twice?"
@@ -142,7 +143,7 @@ async def test_a_change_of_the_episodes_is_seen_at_the_next_turn(directory: Path
 async def test_vectors_are_kept_and_damaged_ones_are_made_anew(directory: Path) -> None:
     """What is on disk is used by the next process if it fits the embedder and the texts, else not."""
     space = ProjectionEmbedder.fingerprint
-    async with opened(directory) as memory:
+    async with opened(directory, settings=BY_VECTORS) as memory:
         await memory.recall(ASKED)
     kept = load_vectors(directory, space)
     data = (directory / VECTORS).read_bytes()
@@ -151,7 +152,7 @@ async def test_vectors_are_kept_and_damaged_ones_are_made_anew(directory: Path) 
     (directory / VECTORS).write_bytes(data)
     (directory / META).write_text('{"space": "rp"')
     no_meta = load_vectors(directory, space)
-    async with opened(directory) as memory:
+    async with opened(directory, settings=BY_VECTORS) as memory:
         again = await recalled(memory, ASKED)
 
     assert (len(kept), torn, other_space, no_meta) == (2, {}, {}, {})
@@ -165,7 +166,7 @@ async def test_a_backend_that_is_down_is_left_alone_for_a_while(
 ) -> None:
     """A turn goes without episodes and says why; the backend is not asked again for 30 seconds."""
     broken = Broken()
-    async with opened(directory, embedder=broken) as memory:
+    async with opened(directory, embedder=broken, settings=BY_VECTORS) as memory:
         first = await memory.recall(ASKED)
         asked = broken.asked
         await memory.recall(ASKED)
@@ -241,19 +242,32 @@ def test_the_order_of_a_model_is_read_strictly(answer: str, order: tuple[int, ..
 
 
 async def test_search_asks_the_model_and_does_without_it(directory: Path) -> None:
-    """The model's order wins; without it likeness decides, and without vectors age and common words."""
+    """The model's order wins; without it relevance decides, of facts and episodes alike."""
     async with opened(directory, ask=answering("[2]")) as memory:
         await memory.add("env", "The billing queue has four workers")
         by_model, failed = await memory.search("billing queue"), await memory.search("billing queue")
+        nothing = await memory.search("penguins")
     quiet = MemorySettings(llm_search=False)
     async with opened(directory, ask=answering(), settings=quiet) as memory:
+        by_relevance = await memory.search("billing queues")
+
+    assert (by_model.by, len(by_model.candidates)) == ("model", 1)
+    assert (failed.by, by_relevance.by) == ("relevance", "relevance")
+    assert "no model" in failed.note
+    assert {hit.id for hit in by_relevance.candidates} == {"env.md", "s-queue"}
+    assert nothing.candidates == ()
+
+
+async def test_search_by_vectors_alone_falls_back_to_age(directory: Path) -> None:
+    """With the document's ranker likeness decides, and without vectors the newest with a common word."""
+    quiet = MemorySettings(llm_search=False, ranker="rp")
+    async with opened(directory, ask=answering(), settings=quiet) as memory:
+        await memory.add("env", "The billing queue has four workers")
         by_likeness = await memory.search("billing queue")
     async with opened(directory, embedder=Broken(), settings=quiet) as memory:
         by_age = await memory.search("billing queue")
 
-    assert (by_model.by, len(by_model.candidates)) == ("model", 1)
-    assert (failed.by, by_likeness.by, by_age.by) == ("likeness", "likeness", "age")
-    assert "no model" in failed.note
+    assert (by_likeness.by, by_age.by) == ("likeness", "age")
     assert {hit.id for hit in by_likeness.candidates} == {"env.md", "s-queue"}
     assert [hit.id for hit in by_age.candidates] == ["s-queue", "env.md"]
 

@@ -1,0 +1,110 @@
+"""Finding episodes by the index, each compared with its file before anybody is given it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import trio
+
+from odek.index.document import Filter
+from odek.index.document import Hit as IndexHit
+from odek.memory.index_texts import subject_of
+from odek.memory.memory_index import MemoryIndex
+from odek.memory.recall import Considered, Hit
+from odek.memory.shelf import Shelf, Shelved
+from odek.memory.watch import Scan
+
+__all__ = ["EpisodeFinder", "FoundEpisodes"]
+
+_ALL = Filter(kinds=("episode",))
+_TRUSTED = Filter(kinds=("episode",), trusted_only=True)
+
+_T = TypeVar("_T")
+
+
+class FoundEpisodes(msgspec.Struct, frozen=True):
+    """What may be recalled, best first, with relevances as scores; and what was found but may not."""
+
+    hits: tuple[Hit, ...] = ()
+    left_out: tuple[Considered, ...] = ()
+
+
+class EpisodeFinder:
+    """Finds episodes for one agent.
+
+    Args:
+        directory: The memory's.
+        index: Where they are found.
+        limiter: Bounds the threads.
+    """
+
+    def __init__(self, directory: Path, index: MemoryIndex, limiter: trio.CapacityLimiter) -> None:
+        self._index = index
+        self._shelf = Shelf(directory)
+        self._limiter = limiter
+        self._seen: Scan | None = None
+
+    async def find(self, query: str, seen: Scan, count: int, *, explain: bool = False) -> FoundEpisodes:
+        """Return the ``count`` episodes that ``query`` is most about, however little.
+
+        ``seen`` is the directory as it is; another one than before says that something may have
+        changed. With ``explain`` those that nobody promoted are named too, if they are as near.
+
+        Raises:
+            StoreError: the list of the episodes cannot be read.
+        """
+        if seen is not self._seen:
+            await self._index.freshen(_ALL.kinds)
+            self._seen = seen
+        hits = await self._index.search(query, count, _TRUSTED)
+        episodes = await self._episodes(hits)
+        if not all(self._is_current(hit, episodes[hit.id]) for hit in hits):
+            await self._index.freshen(_ALL.kinds)
+            hits = await self._index.search(query, count, _TRUSTED)
+            episodes = await self._episodes(hits)
+        found = tuple(
+            Hit(each.document, hit.relevance, "" if hit.passage in each.document.text else hit.passage)
+            for hit in hits
+            if (each := episodes[hit.id]).document is not None
+            and each.is_recallable
+            and self._is_current(hit, each)
+        )
+        if not explain or not self._shelf.has_waiting:
+            return FoundEpisodes(found)
+        return FoundEpisodes(found, await self._left_out(query, count, {hit.id for hit in hits}))
+
+    async def _left_out(self, query: str, count: int, known: set[str]) -> tuple[Considered, ...]:
+        hits = [hit for hit in await self._index.search(query, count, _ALL) if hit.id not in known]
+        episodes = await self._episodes(hits)
+        return tuple(
+            Considered(
+                "episode",
+                subject_of(hit.id),
+                "withheld" if each.is_trusted else "untrusted",
+                reason=each.reason,
+                relevance=round(hit.relevance, 2),
+            )
+            for hit in hits
+            if (each := episodes[hit.id]).document is not None and not each.is_recallable
+        )
+
+    async def _episodes(self, hits: Sequence[IndexHit]) -> Mapping[str, Shelved]:
+        """Return the episodes of ``hits`` as their files are now, by document id."""
+        names = {hit.id: subject_of(hit.id) for hit in hits}
+        episodes = self._shelf.at_hand(names.values())
+        if episodes is None:
+            episodes = await self._in_thread(partial(self._shelf.fetch, tuple(names.values())))
+        return {name: episodes[subject] for name, subject in names.items()}
+
+    def _is_current(self, hit: IndexHit, episode: Shelved) -> bool:
+        """Tell whether an episode was found by what its file says, or by what its session said under it."""
+        if episode.document is None:
+            return False
+        return hit.passage in episode.document.text or self._index.upkeep.version_of(hit.id).startswith(
+            f"{episode.version}/"
+        )
+
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
+        return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)

@@ -1,0 +1,206 @@
+"""Keeping the index equal to the texts: what changed is read again, in small steps. Blocks.
+
+A missing index begins with short forms of the texts, so that it answers soon; the whole
+texts follow as if they had changed. Whatever step a process dies at, the next goes on.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from odek.errors import StoreBusyError
+from odek.index.document import Document, Kind
+from odek.memory.catalogue import Catalogue
+from odek.memory.index_texts import EpisodeTexts, Sessions, Texts
+from odek.storage.files import ensure_directory
+from odek.storage.locks import exclusive
+
+if TYPE_CHECKING:
+    from odek.index.engine import Index
+
+__all__ = ["INDEX_DIRECTORY", "IndexUpkeep", "Left", "upkeep_of"]
+
+INDEX_DIRECTORY = "index"
+"""Below the memory's directory; everything in it can be made anew."""
+
+FINGERPRINT = "memory 1"
+"""Of what is indexed of a text: a change of that needs a new number."""
+
+STEP_CHARACTERS = 100_000
+"""Written at once: about 0.1 s of work, so that whoever waits for the lock does not wait long."""
+
+
+class Left(msgspec.Struct, frozen=True):
+    """What is still to be done: ``texts`` are to be read again; or there ``is_missing`` an index at all."""
+
+    texts: int = 0
+    is_missing: bool = False
+
+
+class IndexUpkeep:
+    """Brings one directory's index up to its texts. For one thread at a time; processes take turns.
+
+    Args:
+        directory: Of the index; made when it is built.
+        texts: What is indexed; the kinds named first come first.
+        poll: Called between texts and while waiting; may raise to give up.
+    """
+
+    def __init__(
+        self, directory: Path, texts: Sequence[Texts], *, poll: Callable[[], None] = lambda: None
+    ) -> None:
+        self.directory = directory
+        self._texts = tuple(texts)
+        self._poll = poll
+        self._catalogue = Catalogue(directory)
+        self._lock = directory / "texts.lock"
+        self._writer: Index | None = None
+        self._built: list[str] = []
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What is indexed."""
+        return tuple(texts.kind for texts in self._texts)
+
+    def open(self) -> "Index":
+        """Return the index for searching, apart from the one that is written to; it scans nothing.
+
+        Raises:
+            StoreError: its directory cannot be used.
+        """
+        from odek.index.engine import open_index
+
+        return open_index(self.directory, FINGERPRINT, tuple)
+
+    def version_of(self, document_id: str) -> str:
+        """Return the version that was in the index when it was last looked at, "" for none."""
+        return self._catalogue.versions.get(document_id, "")
+
+    def count(self, kind: Kind) -> int:
+        """Return how many texts of a kind were in the index when it was last looked at."""
+        return sum(name.startswith(f"{kind}/") for name in self._catalogue.versions)
+
+    def briefs(self, kinds: Collection[Kind]) -> list[Document]:
+        """Return the texts in short, as they are searched while there is no index.
+
+        Raises:
+            StoreError: they cannot be listed.
+        """
+        return [brief for texts in self._texts if texts.kind in kinds for brief in texts.briefs()]
+
+    def catch_up(
+        self, kinds: Collection[Kind], *, seconds: float, only: Collection[str] | None = None
+    ) -> Left:
+        """Bring texts of these kinds up to date for about so long; return what is left of them.
+
+        Args:
+            kinds: Which texts.
+            seconds: For reading and writing; a step that is begun is finished.
+            only: The ids of the documents to look at, None for all.
+
+        Raises:
+            StoreError: the index cannot be written, or the texts cannot be listed.
+        """
+        deadline = monotonic() + seconds
+        left = self._differences(kinds, only)
+        if not left:
+            return Left()
+        if not self.directory.is_dir():
+            return Left(len(left), is_missing=True)
+        try:
+            with exclusive(self._lock, timeout_seconds=seconds, poll=self._poll):
+                left = self._differences(kinds, only)  # another process may have been at it
+                if left and self._index().needs_rebuild:
+                    return Left(len(left), is_missing=True)
+                while left:
+                    left = self._step(left)
+                    if monotonic() >= deadline:
+                        break
+        except StoreBusyError:
+            pass
+        return Left(len(left))
+
+    def build(self, *, afresh: bool = False) -> None:
+        """Make the index of the texts in short, if there is none or it is wanted ``afresh``.
+
+        Raises:
+            StoreBusyError: another process is at it.
+            StoreError: it cannot be written, or the texts cannot be listed.
+        """
+        ensure_directory(self.directory)
+        with exclusive(self._lock, timeout_seconds=0, poll=self._poll):
+            if not afresh and not self._index().needs_rebuild:
+                return
+            self._catalogue.replace({})  # before: it must never know more than the index
+            if self._index().rebuild():
+                self._catalogue.replace(dict.fromkeys(self._built, ""))
+
+    def write(self, documents: Iterable[Document], removed: Iterable[str] = ()) -> None:
+        """Put documents into the index and take others out at once, as far as there is an index.
+
+        Raises:
+            StoreError: it is not done.
+        """
+        if self.directory.is_dir():
+            self._index().add(documents)
+            self._index().remove(removed)
+
+    def _differences(
+        self, kinds: Collection[Kind], only: Collection[str] | None
+    ) -> list[tuple[Texts, str, str | None]]:
+        """Return (texts, document id, new version or None) of all that differs."""
+        known = self._catalogue.read()
+        found: list[tuple[Texts, str, str | None]] = []
+        for texts in self._texts:
+            if texts.kind not in kinds:
+                continue
+            mine = {name: version for name, version in known.items() if name.startswith(f"{texts.kind}/")}
+            wanted = texts.versions(mine)
+            found += [(texts, name, None) for name in mine if name not in wanted]
+            found += [(texts, name, version) for name, version in wanted.items() if mine.get(name) != version]
+        return found if only is None else [each for each in found if each[1] in only]
+
+    def _step(self, left: list[tuple[Texts, str, str | None]]) -> list[tuple[Texts, str, str | None]]:
+        """Bring some of what differs into the index, and return the rest."""
+        documents: list[Document] = []
+        noted: dict[str, str | None] = {}
+        size = 0
+        for texts, name, version in left:
+            document = None
+            if version is not None:
+                self._poll()
+                document = texts.read(name)
+            if document is not None:
+                documents.append(document)
+                size += len(document.text) + len(document.transcript)
+            noted[name] = version
+            if size >= STEP_CHARACTERS:
+                break
+        kept = {document.id for document in documents}
+        self.write(documents, [name for name in noted if name not in kept])
+        self._catalogue.note(noted)
+        return left[len(noted) :]
+
+    def _index(self) -> "Index":
+        if self._writer is None:
+            from odek.index.engine import open_index
+
+            self._writer = open_index(self.directory, FINGERPRINT, self._source)
+        return self._writer
+
+    def _source(self) -> list[Document]:
+        found = self.briefs(self.kinds)
+        self._built = [document.id for document in found]
+        return found
+
+
+def upkeep_of(
+    memory: Path, sessions: Sessions | None, *, poll: Callable[[], None] = lambda: None
+) -> IndexUpkeep:
+    """Return the upkeep of the index of what is remembered below ``memory``, and of ``sessions``."""
+    texts: list[Texts] = [EpisodeTexts(memory, sessions, poll=poll)]
+    texts += [sessions] if sessions is not None else []
+    return IndexUpkeep(memory / INDEX_DIRECTORY, texts, poll=poll)

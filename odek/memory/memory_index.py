@@ -1,0 +1,201 @@
+"""The index of the memory for one agent: kept open and fresh, searched without waiting for the disk."""
+
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import trio
+
+from odek.errors import StoreBusyError, StoreError
+from odek.events import Event, Notice
+from odek.index.document import Filter, Hit, Kind
+from odek.memory.index_upkeep import IndexUpkeep, Left
+
+if TYPE_CHECKING:
+    from odek.index.engine import Index
+
+__all__ = ["FRESH_SECONDS", "MemoryIndex"]
+
+FRESH_SECONDS = 0.5
+"""A turn waits so long for what changed; the rest follows behind it, while the index answers as it is."""
+
+BUILD_SECONDS = 1.5
+"""A turn waits so long for an index that is missing: making one of 500 summaries takes a third of it."""
+
+SCAN_SECONDS = 1.0
+"""Of searching the texts themselves; the summaries of 500 episodes take a quarter of it."""
+
+FILL_DELAY_SECONDS = 1.0
+"""What nobody waits for begins so long after, when the first request is on its way."""
+
+STEP_SECONDS = 0.3
+"""Of work behind the agent at a time: whoever wants the lock gets it in between."""
+
+PAUSE_SECONDS = 0.05
+"""Between two steps, for whoever waits for the lock or the processor. No measurement behind it."""
+
+BACK_OFF_SECONDS = 30.0
+"""An index that could not be written is left alone so long, and answers as it is."""
+
+_T = TypeVar("_T")
+
+
+class MemoryIndex:
+    """Finds episodes and sessions. What goes wrong is told once, and costs answers at most.
+
+    Args:
+        upkeep: Brings the index up to the texts; used in threads alone.
+        nursery: For the work that nobody waits for; it is cancelled at the end.
+        limiter: Bounds the threads.
+        emit: Takes what a person should know.
+    """
+
+    def __init__(
+        self,
+        upkeep: IndexUpkeep,
+        nursery: trio.Nursery,
+        limiter: trio.CapacityLimiter,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self.upkeep = upkeep
+        self._nursery = nursery
+        self._limiter = limiter
+        self._emit = emit
+        self._index: Index | None = None
+        self._reading = trio.Lock()  # held while a thread has the open index
+        self._writing = trio.Lock()
+        self._built = trio.Event()
+        self._hurry = trio.Event()
+        self._is_filling = False
+        self._rests_until = float("-inf")
+        self._told: set[str] = set()
+
+    async def search(self, query: str, count: int, where: Filter) -> list[Hit]:
+        """Return what ``query`` is about, best first, however little.
+
+        Without an index the texts are searched in their short forms.
+
+        Raises:
+            StoreError: there is no index, and searching the texts themselves takes too long.
+        """
+        found = await self.look_up(query, count, where)
+        if found is not None:
+            return found
+        with trio.move_on_after(SCAN_SECONDS):
+            # Abandoned when it takes too long: it only reads.
+            return await trio.to_thread.run_sync(
+                partial(self._scan, query, count, where), abandon_on_cancel=True, limiter=self._limiter
+            )
+        raise StoreError("there is no index yet, and searching the texts themselves takes too long")
+
+    async def look_up(self, query: str, count: int, where: Filter) -> list[Hit] | None:
+        """Return what the index finds, None while there is none; it is made behind the agent then.
+
+        What is open and did not change is searched on the spot, in less time than handing it to a
+        thread takes.
+        """
+        index = self._index
+        if index is not None and not self._reading.locked() and index.is_warm:
+            hits = index.search(query, count, where, floor=0.0)
+            if hits or index.is_warm:  # else its files turned out to be damaged
+                await trio.lowlevel.checkpoint_if_cancelled()
+                return hits
+        async with self._reading:
+            found = await self._guarded(partial(self._search, query, count, where))
+        if self._index is not None and self._index.damage:
+            self._tell(f"memory: {self._index.damage}; it is made anew")
+        if found is None:
+            self._fill_soon(0.0)
+        return found
+
+    async def freshen(self, kinds: Collection[Kind], *, seconds: float = FRESH_SECONDS) -> Left:
+        """Bring texts of these kinds up to date for about so long; return what is left of them.
+
+        What is left, and texts of other kinds, follow behind.
+        """
+        deadline = trio.current_time() + seconds
+        left = await self._catch_up(kinds, seconds)
+        if left.is_missing:
+            self._fill_soon(0.0)
+            with trio.move_on_after(BUILD_SECONDS):
+                await self._built.wait()
+            if self._built.is_set():
+                left = await self._catch_up(kinds, max(deadline - trio.current_time(), 0.0))
+        self._fill_soon(FILL_DELAY_SECONDS)
+        return left
+
+    async def take_up(self, document_ids: Collection[str]) -> None:
+        """Bring some texts up to date, if there is an index; what fails is left to the next search."""
+        async with self._writing:
+            work = partial(self.upkeep.catch_up, self.upkeep.kinds, seconds=FRESH_SECONDS, only=document_ids)
+            await self._guarded(work)
+
+    async def _catch_up(self, kinds: Collection[Kind], seconds: float) -> Left:
+        if trio.current_time() < self._rests_until:
+            return Left()
+        with trio.move_on_after(seconds) as waiting:
+            await self._writing.acquire()
+        if waiting.cancelled_caught:
+            return Left(1)
+        try:
+            return await self._guarded(partial(self.upkeep.catch_up, kinds, seconds=seconds)) or Left()
+        finally:
+            self._writing.release()
+
+    def _fill_soon(self, delay_seconds: float) -> None:
+        """Bring everything up to date behind the agent, once at a time."""
+        if trio.current_time() < self._rests_until:
+            return
+        if not self._is_filling:
+            self._is_filling, self._hurry, self._built = True, trio.Event(), trio.Event()
+            self._nursery.start_soon(self._fill, delay_seconds)
+        if not delay_seconds:
+            self._hurry.set()
+
+    async def _fill(self, delay_seconds: float) -> None:
+        try:
+            with trio.move_on_after(delay_seconds):
+                await self._hurry.wait()
+            left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS)
+            if left.is_missing or (self._index is not None and not self._index.is_warm):
+                async with self._writing:
+                    await self._guarded(self.upkeep.build)
+                left = Left(1)
+            self._built.set()
+            while left.texts and not left.is_missing:
+                await trio.sleep(PAUSE_SECONDS)
+                left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS)
+        finally:
+            self._is_filling = False
+            self._built.set()
+
+    def _search(self, query: str, count: int, where: Filter) -> list[Hit] | None:
+        """Search the index; None when there is none that can be used."""
+        if self._index is None and self.upkeep.directory.is_dir():
+            self._index = self.upkeep.open()
+        if self._index is None:
+            return None
+        hits = self._index.search(query, count, where, floor=0.0)
+        return hits if hits or not self._index.needs_rebuild else None
+
+    def _scan(self, query: str, count: int, where: Filter) -> list[Hit]:
+        from odek.index.scan import scan
+
+        return scan(self.upkeep.briefs(where.kinds or self.upkeep.kinds), query, count, where)
+
+    async def _guarded(self, work: Callable[[], _T]) -> _T | None:
+        """Do blocking work in a thread; None when the disk does not let it be done."""
+        try:
+            # Never abandoned: what is begun is finished; ``poll`` ends it between two texts.
+            return await trio.to_thread.run_sync(work, abandon_on_cancel=False, limiter=self._limiter)
+        except StoreBusyError:
+            return None  # another process does it
+        except StoreError as error:
+            self._rests_until = trio.current_time() + BACK_OFF_SECONDS
+            self._tell(f"memory: the index is not up to date: {error}")
+            return None
+
+    def _tell(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._emit(Notice(text, "warning"))
