@@ -30,7 +30,7 @@ ONE = 7 + 3
 NO_MEMORY = {"ODEK_MEMORY_ENABLED": "false"}  # what it asks the model is another matter
 
 
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
 async def test_killed_in_taking_over_nothing_is_lost_or_counted_twice(step: int, tmp_path: Path) -> None:
     """Before operations on files: in taking over, and in doing so again after a crash."""
     program = [sys.executable, "-m", "tests.support.usage_owner", str(tmp_path), str(step)]

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from tests.support.cli import Odek
-from tests.support.delegations import WAYS, answers, delegate, is_child, said, start_delegating
+from tests.support.delegations import answers, delegate, is_child, said, start_delegating
 from tests.support.http_request import RecordedRequest
 from tests.support.model_server import (
     Answer,
@@ -86,7 +86,7 @@ async def test_two_tasks_change_one_file_without_conflict(repository: Repository
     assert left_in(odek.home) == []
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["warm", pytest.param("fresh", marks=pytest.mark.slow)])
 async def test_an_untrusted_task_has_its_worktree_and_nothing_else(way: str, repository: Repository) -> None:
     """It reads, writes and looks at git there; the person's own checkout is outside for it."""
     seen: list[str] = []
@@ -157,7 +157,7 @@ async def test_a_task_that_ends_badly_gives_back_what_it_changed(repository: Rep
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 async def test_a_parent_that_ends_leaves_no_worktree(number: signal.Signals, repository: Repository) -> None:
-    """At once when it can; killed, the next start removes it."""
+    """At once when it can; killed, cleaning up names it and the next start removes it."""
     before = repository.state()
     marked = Marked()
     script = answers([delegate({"goal": "wait", "worktree": True}), text_answer("hello")], {"wait": stall()})
@@ -170,37 +170,19 @@ async def test_a_parent_that_ends_leaves_no_worktree(number: signal.Signals, rep
             (place,) = (path for path in left_in(odek.home) if "." not in path.name)
             marked.watch(place)
             assert len(marked.living()) >= 3
+            in_use = await odek.run("cleanup")
             running.signal(number)
             await running.wait()
         await wait_until(lambda: not marked.living(), seconds=2)
         if number == signal.SIGKILL:
+            told = await odek.run("cleanup", "--dry-run")
+            assert f"would remove worktrees/{place.name}" in told.stdout
             assert place.exists()
             assert (await odek.run("run", "hello")).status == 0
 
+    assert "worktrees" not in in_use.stdout
     assert left_in(odek.home) == []
     assert repository.state() == before
-
-
-async def test_cleanup_names_and_removes_what_was_left(repository: Repository) -> None:
-    """A worktree in use is not touched; without its owner it is told and removed."""
-    script = answers([delegate({"goal": "wait", "worktree": True})], {"wait": stall()})
-    async with open_model_server(default=script) as server:
-        odek = odek_in(repository, server.base_url)
-        async with odek.start("run", "go") as running:
-            with trio.fail_after(20):
-                await server.wait_requests(2)
-            used = await odek.run("cleanup")
-            (place,) = (path for path in left_in(odek.home) if "." not in path.name)
-            running.signal(signal.SIGKILL)
-            await running.wait()
-        told = await odek.run("cleanup", "--dry-run")
-        assert place.exists()
-        removed = await odek.run("cleanup")
-
-    assert "worktrees" not in used.stdout
-    assert f"would remove worktrees/{place.name}" in told.stdout
-    assert f"removed worktrees/{place.name}" in removed.stdout
-    assert left_in(odek.home) == []
 
 
 async def test_without_a_repository_nothing_starts(tmp_path: Path) -> None:
