@@ -26,6 +26,7 @@ from odek.index.query import Asked, ask
 from odek.index.records import FORMAT
 from odek.index.scan import scan
 from odek.index.tokens import VERSION
+from odek.index.units import Sieve
 from odek.index.vectors import VectorIndex
 from odek.storage.files import PRIVATE_DIRECTORY, describe, ensure_directory, read_file, replace_file
 from odek.storage.locks import exclusive
@@ -140,10 +141,11 @@ class Index:
                 self._give_up(error)
         return [hit for hit in scan(self._source(), query, count, where) if hit.relevance >= floor]
 
-    def without_vectors(self, limit: int) -> list[tuple[int, str]]:
+    def without_vectors(self, limit: int, where: Filter = ANY) -> list[tuple[int, str]]:
         """Return up to ``limit`` documents that have no vector yet: their version, and the text to embed.
 
-        For long texts that is the first passage. Vectors of documents that are gone are removed.
+        Only those that ``where`` admits, since texts may be sent to a server. Of long texts it is the
+        first passage. Vectors of documents that are gone are removed.
 
         Raises:
             StoreError: that cannot be told.
@@ -157,7 +159,9 @@ class Index:
             return []
         heads = self._lexical.heads()
         vectors.keep(known, heads.versions)
-        missing = vectors.missing(heads.versions)[-limit:] if limit > 0 else []
+        admitted = Sieve(where).admits_all(heads.bits, heads.projects)
+        missing = [at for at in vectors.missing(heads.versions) if admitted[at]]
+        missing = missing[-limit:] if limit > 0 else []
         return [(heads.versions[at], self._lexical.text_at(heads.addresses[at])) for at in missing]
 
     def set_vectors(self, vectors: "Mapping[int, Vector]") -> None:

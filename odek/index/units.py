@@ -4,7 +4,7 @@ A short text is one unit. A long one is its whole and its passages. An episode w
 transcript is its summary, the whole transcript and the passages of that.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -142,10 +142,11 @@ class Sieve:
         facets = where.excluded_elsewhere
         self._barred = None if facets is None else {key_of(facet) & _FACET_BITS for facet in facets}
 
-    def admits_all(self, bits: "Numbers", projects: "Numbers") -> "Mask":
+    def admits_all(self, bits: "Numbers | Sequence[int]", projects: "Numbers | Sequence[int]") -> "Mask":
         """Tell which of many units pass."""
         import numpy as np
 
+        bits, projects = np.asarray(bits, np.uint64), np.asarray(projects, np.uint64)
         mask: Mask = np.isin(bits >> np.uint64(1) & np.uint64(3), np.array([*self._kinds], np.uint64))
         if self._trusted_only:
             mask &= bits & np.uint64(1) == 1

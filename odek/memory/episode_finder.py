@@ -50,7 +50,7 @@ class EpisodeFinder:
         """Return the ``count`` episodes that ``query`` is most about, however little.
 
         ``seen`` is the directory as it is; another one than before says that something may have
-        changed. With ``explain`` those that nobody promoted are named too, if they are as near.
+        changed. With ``explain`` those that must not be given are named too, if they are as near.
 
         Raises:
             StoreError: the list of the episodes cannot be read.
@@ -71,7 +71,7 @@ class EpisodeFinder:
             and each.is_recallable
             and self._is_current(hit, each)
         )
-        if not explain or not self._shelf.has_waiting:
+        if not explain:
             return FoundEpisodes(found)
         return FoundEpisodes(found, await self._left_out(query, count, {hit.id for hit in hits}))
 

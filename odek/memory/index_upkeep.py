@@ -4,21 +4,22 @@ A missing index begins with short forms of the texts, so that it answers soon; t
 texts follow as if they had changed. Whatever step a process dies at, the next goes on.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from odek.errors import StoreBusyError
-from odek.index.document import Document, Kind
+from odek.errors import StoreBusyError, StoreError
+from odek.index.document import Document, Filter, Kind
 from odek.memory.catalogue import Catalogue
 from odek.memory.index_texts import EpisodeTexts, Sessions, Texts
 from odek.storage.files import ensure_directory
 from odek.storage.locks import exclusive
 
 if TYPE_CHECKING:
+    from odek.embedding.embedder import Vector
     from odek.index.engine import Index
 
 __all__ = ["INDEX_DIRECTORY", "IndexUpkeep", "Left", "upkeep_of"]
@@ -46,13 +47,20 @@ class IndexUpkeep:
     Args:
         directory: Of the index; made when it is built.
         texts: What is indexed; the kinds named first come first.
+        space: Names what the vectors of the episodes mean, "" if they have none.
         poll: Called between texts and while waiting; may raise to give up.
     """
 
     def __init__(
-        self, directory: Path, texts: Sequence[Texts], *, poll: Callable[[], None] = lambda: None
+        self,
+        directory: Path,
+        texts: Sequence[Texts],
+        *,
+        space: str = "",
+        poll: Callable[[], None] = lambda: None,
     ) -> None:
         self.directory = directory
+        self._space = space
         self._texts = tuple(texts)
         self._poll = poll
         self._catalogue = Catalogue(directory)
@@ -73,7 +81,7 @@ class IndexUpkeep:
         """
         from odek.index.engine import open_index
 
-        return open_index(self.directory, FINGERPRINT, tuple)
+        return open_index(self.directory, FINGERPRINT, tuple, space=self._space)
 
     def version_of(self, document_id: str) -> str:
         """Return the version that was in the index when it was last looked at, "" for none."""
@@ -148,6 +156,29 @@ class IndexUpkeep:
             self._index().add(documents)
             self._index().remove(removed)
 
+    def changed_at_ns(self) -> int:
+        """Return when the index was last written, 0 for never; creates nothing."""
+        return self._index().changed_at_ns if self.directory.is_dir() else 0
+
+    def without_vectors(self, limit: int) -> list[tuple[int, str]]:
+        """Return up to ``limit`` summaries that may be recalled and have no vector, by their version.
+
+        Raises:
+            StoreError: that cannot be told.
+        """
+        return self._index().without_vectors(limit, Filter(kinds=("episode",), trusted_only=True))
+
+    def set_vectors(self, vectors: "Mapping[int, Vector]") -> None:
+        """Give summaries their vectors.
+
+        Raises:
+            StoreError: they do not have them now.
+        """
+        try:
+            self._index().set_vectors(vectors)
+        except ValueError as error:
+            raise StoreError(f"the vectors cannot be used: {error}") from error
+
     def _differences(
         self, kinds: Collection[Kind], only: Collection[str] | None
     ) -> list[tuple[Texts, str, str | None]]:
@@ -188,7 +219,7 @@ class IndexUpkeep:
         if self._writer is None:
             from odek.index.engine import open_index
 
-            self._writer = open_index(self.directory, FINGERPRINT, self._source)
+            self._writer = open_index(self.directory, FINGERPRINT, self._source, space=self._space)
         return self._writer
 
     def _source(self) -> list[Document]:
@@ -198,9 +229,9 @@ class IndexUpkeep:
 
 
 def upkeep_of(
-    memory: Path, sessions: Sessions | None, *, poll: Callable[[], None] = lambda: None
+    memory: Path, sessions: Sessions | None, *, space: str = "", poll: Callable[[], None] = lambda: None
 ) -> IndexUpkeep:
     """Return the upkeep of the index of what is remembered below ``memory``, and of ``sessions``."""
     texts: list[Texts] = [EpisodeTexts(memory, sessions, poll=poll)]
     texts += [sessions] if sessions is not None else []
-    return IndexUpkeep(memory / INDEX_DIRECTORY, texts, poll=poll)
+    return IndexUpkeep(memory / INDEX_DIRECTORY, texts, space=space, poll=poll)

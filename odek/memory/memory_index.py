@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
+from odek.embedding.embedder import Embedder
 from odek.errors import StoreBusyError, StoreError
 from odek.events import Event, Notice
 from odek.index.document import Filter, Hit, Kind
 from odek.memory.index_upkeep import IndexUpkeep, Left
+from odek.memory.index_vectors import IndexVectors
 
 if TYPE_CHECKING:
+    from odek.embedding.embedder import Vector
     from odek.index.engine import Index
 
 __all__ = ["FRESH_SECONDS", "MemoryIndex"]
@@ -48,6 +51,7 @@ class MemoryIndex:
         nursery: For the work that nobody waits for; it is cancelled at the end.
         limiter: Bounds the threads.
         emit: Takes what a person should know.
+        embedder: Makes vectors of the episodes and of what they are asked for; None for words alone.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class MemoryIndex:
         nursery: trio.Nursery,
         limiter: trio.CapacityLimiter,
         emit: Callable[[Event], None],
+        embedder: Embedder | None = None,
     ) -> None:
         self.upkeep = upkeep
         self._nursery = nursery
@@ -65,10 +70,12 @@ class MemoryIndex:
         self._reading = trio.Lock()  # held while a thread has the open index
         self._writing = trio.Lock()
         self._built = trio.Event()
-        self._hurry = trio.Event()
+        self._urgent = trio.Event()
         self._is_filling = False
         self._rests_until = float("-inf")
         self._told: set[str] = set()
+        self._vectors = IndexVectors(embedder, self._tell) if embedder is not None else None
+        self._vectors_of_ns = 0  # the index that all vectors were made of
 
     async def search(self, query: str, count: int, where: Filter) -> list[Hit]:
         """Return what ``query`` is about, best first, however little.
@@ -94,14 +101,17 @@ class MemoryIndex:
         What is open and did not change is searched on the spot, in less time than handing it to a
         thread takes.
         """
+        vector = None
+        if self._vectors is not None and "episode" in where.kinds:
+            vector = await self._vectors.of_question(query)
         index = self._index
         if index is not None and not self._reading.locked() and index.is_warm:
-            hits = index.search(query, count, where, floor=0.0)
+            hits = index.search(query, count, where, floor=0.0, vector=vector)
             if hits or index.is_warm:  # else its files turned out to be damaged
                 await trio.lowlevel.checkpoint_if_cancelled()
                 return hits
         async with self._reading:
-            found = await self._guarded(partial(self._search, query, count, where))
+            found = await self._guarded(partial(self._search, query, count, where, vector))
         if self._index is not None and self._index.damage:
             self._tell(f"memory: {self._index.damage}; it is made anew")
         if found is None:
@@ -126,9 +136,8 @@ class MemoryIndex:
 
     async def take_up(self, document_ids: Collection[str]) -> None:
         """Bring some texts up to date, if there is an index; what fails is left to the next search."""
-        async with self._writing:
-            work = partial(self.upkeep.catch_up, self.upkeep.kinds, seconds=FRESH_SECONDS, only=document_ids)
-            await self._guarded(work)
+        work = partial(self.upkeep.catch_up, self.upkeep.kinds, seconds=FRESH_SECONDS, only=document_ids)
+        await self._write(work)
 
     async def _catch_up(self, kinds: Collection[Kind], seconds: float) -> Left:
         if trio.current_time() < self._rests_until:
@@ -143,45 +152,67 @@ class MemoryIndex:
             self._writing.release()
 
     def _fill_soon(self, delay_seconds: float) -> None:
-        """Bring everything up to date behind the agent, once at a time."""
+        """Bring everything up to date behind the agent, one round at a time."""
         if trio.current_time() < self._rests_until:
             return
-        if not self._is_filling:
-            self._is_filling, self._hurry, self._built = True, trio.Event(), trio.Event()
-            self._nursery.start_soon(self._fill, delay_seconds)
         if not delay_seconds:
-            self._hurry.set()
+            self._urgent.set()
+            if self._built.is_set():
+                self._built = trio.Event()
+        if not self._is_filling:
+            self._is_filling = True
+            self._nursery.start_soon(self._fill, delay_seconds)
 
     async def _fill(self, delay_seconds: float) -> None:
         try:
             with trio.move_on_after(delay_seconds):
-                await self._hurry.wait()
-            left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS)
-            if left.is_missing or (self._index is not None and not self._index.is_warm):
-                async with self._writing:
-                    await self._guarded(self.upkeep.build)
-                left = Left(1)
-            self._built.set()
-            while left.texts and not left.is_missing:
-                await trio.sleep(PAUSE_SECONDS)
-                left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS)
+                await self._urgent.wait()
+            is_wanted = True
+            while is_wanted:
+                self._urgent = trio.Event()  # before the work: what is asked for during it counts
+                await self._fill_once()
+                is_wanted = self._urgent.is_set()
         finally:
             self._is_filling = False
             self._built.set()
 
-    def _search(self, query: str, count: int, where: Filter) -> list[Hit] | None:
+    async def _fill_once(self) -> None:
+        left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS)
+        if left.is_missing or (self._index is not None and not self._index.is_warm):
+            await self._write(self.upkeep.build)
+            left = Left(1)
+        self._built.set()
+        while left.texts and not left.is_missing:
+            await trio.sleep(PAUSE_SECONDS)
+            left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS)
+        await self._fill_vectors()
+
+    async def _fill_vectors(self) -> None:
+        """Make the vectors that are missing since the index changed."""
+        changed_ns = await self._write(self.upkeep.changed_at_ns) if self._vectors is not None else None
+        if self._vectors is None or not changed_ns or changed_ns == self._vectors_of_ns:
+            return
+        await self._vectors.fill(self.upkeep, self._write)
+        if await self._write(partial(self.upkeep.without_vectors, 1)) == []:
+            self._vectors_of_ns = changed_ns
+
+    def _search(self, query: str, count: int, where: Filter, vector: "Vector | None") -> list[Hit] | None:
         """Search the index; None when there is none that can be used."""
         if self._index is None and self.upkeep.directory.is_dir():
             self._index = self.upkeep.open()
         if self._index is None:
             return None
-        hits = self._index.search(query, count, where, floor=0.0)
+        hits = self._index.search(query, count, where, floor=0.0, vector=vector)
         return hits if hits or not self._index.needs_rebuild else None
 
     def _scan(self, query: str, count: int, where: Filter) -> list[Hit]:
         from odek.index.scan import scan
 
         return scan(self.upkeep.briefs(where.kinds or self.upkeep.kinds), query, count, where)
+
+    async def _write(self, work: Callable[[], _T]) -> _T | None:
+        async with self._writing:
+            return await self._guarded(work)
 
     async def _guarded(self, work: Callable[[], _T]) -> _T | None:
         """Do blocking work in a thread; None when the disk does not let it be done."""

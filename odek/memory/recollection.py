@@ -76,8 +76,12 @@ class Recollection:
 
             parts = self._parts
             sessions = parts.sessions() if parts.sessions is not None else None
-            upkeep = upkeep_of(parts.directory, sessions, poll=trio.from_thread.check_cancelled)
-            self._index = MemoryIndex(upkeep, parts.nursery, parts.limiter, parts.emit)
+            embedder = parts.embedder()
+            # Hashed words are what the index has anyway, and better.
+            vectors = None if embedder.fingerprint.startswith("rp/") else embedder
+            space = vectors.fingerprint if vectors is not None else ""
+            upkeep = upkeep_of(parts.directory, sessions, space=space, poll=trio.from_thread.check_cancelled)
+            self._index = MemoryIndex(upkeep, parts.nursery, parts.limiter, parts.emit, vectors)
         return self._index
 
     async def recall(

@@ -42,7 +42,6 @@ class Shelf:
         self._store = EpisodeReader(directory)
         self._listed: tuple[Stamp | None, Stamp | None] | None = None
         self._kept: dict[str, tuple[Stamp, Shelved]] = {}
-        self.has_waiting = False
 
     def at_hand(self, session_ids: Iterable[str]) -> Mapping[str, Shelved] | None:
         """Return the episodes if all were read before and are as they were; some microseconds each."""
@@ -57,16 +56,10 @@ class Shelf:
         return found
 
     def fetch(self, session_ids: Iterable[str]) -> Mapping[str, Shelved]:
-        """Return the episodes, read where need be. Blocks.
-
-        Raises:
-            StoreError: the list of the episodes cannot be read.
-        """
+        """Return the episodes, read where need be. Blocks."""
         listed = self._list_stamps()
         if listed != self._listed or len(self._kept) > KEPT_EPISODES:
             self._kept.clear()
-            episodes = self._store.read_index()
-            self.has_waiting = any(not episode.provenance.is_recallable for episode in episodes)
             self._listed = listed
         found: dict[str, Shelved] = {}
         for session_id in session_ids:
