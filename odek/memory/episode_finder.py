@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 class FoundEpisodes(msgspec.Struct, frozen=True):
-    """What may be recalled, best first, with relevances as scores; and what was found but may not."""
+    """What may be recalled, best first, with relevances as scores; and what was found but is not given."""
 
     hits: tuple[Hit, ...] = ()
     left_out: tuple[Considered, ...] = ()
@@ -46,39 +46,48 @@ class EpisodeFinder:
         self._limiter = limiter
         self._seen: Scan | None = None
 
-    async def find(self, query: str, seen: Scan, count: int, *, explain: bool = False) -> FoundEpisodes:
-        """Return the ``count`` episodes that ``query`` is most about, however little.
+    async def find(
+        self, query: str, seen: Scan, count: int, *, floor: float, explain: bool = False
+    ) -> FoundEpisodes:
+        """Return which of the ``count`` episodes that ``query`` is most about are relevant enough.
 
         ``seen`` is the directory as it is; another one than before says that something may have
         changed. With ``explain`` those that must not be given are named too, if they are as near.
 
         Raises:
-            StoreError: the list of the episodes cannot be read.
+            StoreError: there is no index, and searching the texts themselves takes too long.
         """
         if seen is not self._seen:
             await self._index.freshen(_ALL.kinds)
             self._seen = seen
         hits = await self._index.search(query, count, _TRUSTED)
-        episodes = await self._episodes(hits)
-        if not all(self._is_current(hit, episodes[hit.id]) for hit in hits):
+        near = [hit for hit in hits if hit.relevance >= floor]
+        episodes = await self._episodes(near)
+        if not all(self._is_current(hit, episodes[hit.id]) for hit in near):
             await self._index.freshen(_ALL.kinds)
             hits = await self._index.search(query, count, _TRUSTED)
-            episodes = await self._episodes(hits)
+            near = [hit for hit in hits if hit.relevance >= floor]
+            episodes = await self._episodes(near)
         found = tuple(
             Hit(each.document, hit.relevance, "" if hit.passage in each.document.text else hit.passage)
-            for hit in hits
+            for hit in near
             if (each := episodes[hit.id]).document is not None
             and each.is_recallable
             and self._is_current(hit, each)
         )
-        if not explain:
-            return FoundEpisodes(found)
-        return FoundEpisodes(found, await self._left_out(query, count, {hit.id for hit in hits}))
+        left_out = [
+            Considered("episode", subject_of(hit.id), "score", relevance=round(hit.relevance, 2))
+            for hit in hits
+            if hit.relevance < floor
+        ]
+        if explain:
+            left_out += await self._barred(query, count, {hit.id for hit in hits})
+        return FoundEpisodes(found, tuple(left_out))
 
-    async def _left_out(self, query: str, count: int, known: set[str]) -> tuple[Considered, ...]:
+    async def _barred(self, query: str, count: int, known: set[str]) -> list[Considered]:
         hits = [hit for hit in await self._index.search(query, count, _ALL) if hit.id not in known]
         episodes = await self._episodes(hits)
-        return tuple(
+        return [
             Considered(
                 "episode",
                 subject_of(hit.id),
@@ -88,7 +97,7 @@ class EpisodeFinder:
             )
             for hit in hits
             if (each := episodes[hit.id]).document is not None and not each.is_recallable
-        )
+        ]
 
     async def _episodes(self, hits: Sequence[IndexHit]) -> Mapping[str, Shelved]:
         """Return the episodes of ``hits`` as their files are now, by document id."""

@@ -1,6 +1,7 @@
 """The part of a text that answers a question, and the words in it that matched. Pure."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from odek.index.tokens import matched_spans, telling_words
 from odek.text import clip_bytes
@@ -22,10 +23,10 @@ def quotation(passage: str, query: str, limit_bytes: int = QUOTATION_BYTES) -> s
     lines = [line for line in passage.splitlines() if line.strip()]
     if not lines:
         return ""
-    wanted = {word for word in telling_words(query) if len(word) >= _TELLING_CHARACTERS}
+    wanted = _wanted(query)
     folded = [line.casefold() for line in lines]
     # Stems are beginnings of words as a rule, so that looking for them is enough to find the place.
-    shared = [sum(word in line for word in wanted) for line in folded]
+    shared = [sum(map(line.__contains__, wanted)) for line in folded]
     first = last = max(range(len(lines)), key=shared.__getitem__)
     if len(lines[first].encode()) > limit_bytes:
         return _around(lines[first], folded[first], wanted, limit_bytes)
@@ -41,7 +42,12 @@ def quotation(passage: str, query: str, limit_bytes: int = QUOTATION_BYTES) -> s
     return clip_bytes("\n".join(lines[first : last + 1]), limit_bytes)
 
 
-def _around(line: str, folded: str, wanted: set[str], limit_bytes: int) -> str:
+@lru_cache(maxsize=8)  # a turn quotes three episodes about one question
+def _wanted(query: str) -> frozenset[str]:
+    return frozenset(word for word in telling_words(query) if len(word) >= _TELLING_CHARACTERS)
+
+
+def _around(line: str, folded: str, wanted: frozenset[str], limit_bytes: int) -> str:
     """Return the part of a long line that begins a little before the first of the words."""
     places = [at for word in wanted if (at := folded.find(word)) >= 0]
     begin = max(min(places, default=0) - limit_bytes // 4, 0)

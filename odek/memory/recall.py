@@ -126,7 +126,6 @@ def choose(
 def choose_relevant(
     hits: Sequence[Hit],
     *,
-    floor: float,
     quote: Callable[[str], str],
     shown: Collection[str] = (),
     budget_bytes: int = BUDGET_BYTES,
@@ -134,8 +133,7 @@ def choose_relevant(
     """Return what the model is given of what the index found, best first, and what became of each hit.
 
     Args:
-        hits: What was found, best first; its scores are relevances.
-        floor: The least relevance that counts.
+        hits: What is relevant enough, best first; its scores are relevances.
         quote: Returns the part of a passage that is worth quoting.
         shown: Ids of episodes that the conversation holds already.
         budget_bytes: Room for the texts together; quotations get what these leave.
@@ -143,7 +141,7 @@ def choose_relevant(
     table = _Table(shown, budget_bytes)
     considered: list[Considered] = []
     for hit in hits:
-        outcome = "score" if hit.score < floor else table.take(hit.document)
+        outcome = table.take(hit.document)
         considered.append(
             Considered("episode", hit.document.session_id, outcome, relevance=round(hit.score, 2))
         )

@@ -133,7 +133,7 @@ class Recollection:
             return await search_alike(query, [*facts, *episodes], embedder=self._parts.embedder(), ask=ask)
         if not _has_episodes(seen):
             return await search_relevant(query, facts, (), ask=ask)
-        found = await self._episodes().find(query, seen, MAX_CANDIDATES)
+        found = await self._episodes().find(query, seen, MAX_CANDIDATES, floor=0.0)
         return await search_relevant(query, facts, found.hits, ask=ask)
 
     async def _recall_relevant(
@@ -143,10 +143,9 @@ class Recollection:
         from odek.memory.excerpt import quotation
         from odek.memory.recall import OVER_FETCH, choose_relevant
 
-        found = await self._episodes().find(query, seen, OVER_FETCH, explain=explain)
+        found = await self._episodes().find(query, seen, OVER_FETCH, floor=RELEVANCE_FLOOR, explain=explain)
         documents, considered = choose_relevant(
             found.hits,
-            floor=RELEVANCE_FLOOR,
             quote=partial(quotation, query=query),
             shown=frozenset(hit.document.session_id for hit in found.hits if shown(hit.document.session_id)),
         )

@@ -112,8 +112,9 @@ async def test_what_others_do_to_the_files_is_seen_at_the_next_question(tmp_path
     name = await session_with(tmp_path, "the ferret makes the port flaky")
     remember(tmp_path, name)
     program = (
-        "import sys; from pathlib import Path; from tests.unit.test_memory_index import remember\n"
-        "remember(Path(sys.argv[1]), 'other', 'The harbour pilot prefers tea.')"
+        "import sys; from pathlib import Path; from odek.memory.episodes import EpisodeStore, Provenance\n"
+        "store = EpisodeStore(Path(sys.argv[1]) / 'memory')\n"
+        "store.write('other', 'The harbour pilot prefers tea.', turns=3, provenance=Provenance())"
     )
     async with opened(tmp_path) as memory:
         before = ids_of(await memory.recall(ASKED))
@@ -240,17 +241,16 @@ def test_nothing_of_the_engine_is_loaded_where_nothing_is_to_be_found(tmp_path: 
     program = f"""
 import sys, trio
 from pathlib import Path
-from tests.unit.test_memory_index import opened
+from odek.memory.facts import FactLimits
+from odek.memory.service import MemoryParts, open_memory
 from odek.rehearsal import rehearse
-for name in [name for name in sys.modules if name.startswith(("odek.index", "tantivy"))]:
-    del sys.modules[name]
 
 async def recall():
-    async with opened(Path({str(tmp_path)!r})) as memory:
+    async with open_memory(Path({str(tmp_path / "memory")!r}), FactLimits()) as memory:
         await memory.recall("ferret")
 
 trio.run(recall) if {command!r} == "recall" else rehearse()
-print(sorted(name for name in sys.modules if name.startswith(("odek.index.engine", "tantivy", "Stemmer"))))
+print([name for name in sys.modules if name.startswith(("odek.index.engine", "tantivy", "Stemmer"))])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
