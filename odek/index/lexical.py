@@ -10,8 +10,9 @@ process that forks opens none. Its exceptions stop here, panics of its native co
 them.
 """
 
+import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +24,7 @@ from odek.index.document import Document, Filter, key_of, version_of
 from odek.index.query import Asked, Plan, plan, rarity
 from odek.index.records import HEAD, LENGTH_TERM, Stored, key_text, new_schema, records_of
 from odek.index.units import ALONE, SCOPES, SHARES, Part, scopes_of
+from odek.storage.files import PRIVATE_FILE
 
 if TYPE_CHECKING:
     import tantivy
@@ -219,6 +221,7 @@ class LexicalIndex:
                 writer.commit()
             finally:
                 writer.wait_merging_threads()  # ends the threads and frees tantivy's lock
+                _make_private(self.directory)
         self.reload()
 
     def _size(self) -> int:
@@ -329,6 +332,15 @@ def _by_document(
     ]
     candidates.sort(key=lambda each: -each.score)
     return candidates
+
+
+def _make_private(directory: Path) -> None:
+    """Take from others what tantivy lets them have; none of it was reachable, below a private directory."""
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):  # merged into another meanwhile
+                if entry.stat(follow_symlinks=False).st_mode & 0o077:
+                    os.chmod(entry.path, PRIVATE_FILE)  # noqa: PTH101 - some for each write
 
 
 @contextmanager

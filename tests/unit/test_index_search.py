@@ -1,6 +1,5 @@
 """The index as those who search see it: what is found, in which order, and what is barred."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -251,7 +250,9 @@ def test_a_place_that_cannot_be_used_is_an_error_in_a_line(tmp_path: Path) -> No
 
 def test_the_files_are_the_owners_alone(tmp_path: Path) -> None:
     """Nobody else can read what the index keeps of the texts."""
-    index_of(tmp_path / "index", documents(3))
+    index = index_of(tmp_path / "index", documents(3))
+    index.add(documents(5))
 
-    assert (tmp_path / "index").stat().st_mode & 0o077 == 0
-    assert [entry for entry in os.scandir(tmp_path / "index") if entry.stat().st_mode & 0o077] == []
+    everything = [tmp_path / "index", *(tmp_path / "index").rglob("*")]
+    assert [path for path in everything if path.stat().st_mode & 0o077] == []
+    assert len(everything) > 10
