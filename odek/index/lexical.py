@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Candidate", "Found", "Heads", "IndexDamagedError", "LexicalIndex"]
 
-# A writer that has more writes fewer segments, and takes longer to open. 15 MB are the least that tantivy
-# takes for a thread; a character needs some 20 bytes of it.
-_WRITER_BYTES = 15_000_000
+# A writer that has more writes fewer segments, and eight small ones are merged, which takes seconds in the
+# end. 50 MB are opened as fast as the least that tantivy takes; more take longer.
+_WRITER_BYTES = 50_000_000
 _BULK_WRITER_BYTES = 100_000_000
 _BULK_CHARACTERS = 200_000
 

@@ -139,7 +139,7 @@ class MemoryIndex:
         work = partial(self.upkeep.catch_up, self.upkeep.kinds, seconds=FRESH_SECONDS, only=document_ids)
         await self._write(work)
 
-    async def _catch_up(self, kinds: Collection[Kind], seconds: float) -> Left:
+    async def _catch_up(self, kinds: Collection[Kind], seconds: float, *, abandon: bool = False) -> Left:
         if trio.current_time() < self._rests_until:
             return Left()
         with trio.move_on_after(seconds) as waiting:
@@ -147,7 +147,8 @@ class MemoryIndex:
         if waiting.cancelled_caught:
             return Left(1)
         try:
-            return await self._guarded(partial(self.upkeep.catch_up, kinds, seconds=seconds)) or Left()
+            work = partial(self.upkeep.catch_up, kinds, seconds=seconds)
+            return await self._guarded(work, abandon=abandon) or Left()
         finally:
             self._writing.release()
 
@@ -164,6 +165,7 @@ class MemoryIndex:
             self._nursery.start_soon(self._fill, delay_seconds)
 
     async def _fill(self, delay_seconds: float) -> None:
+        # Cancelled at the end alone; then what a thread is at is left to it, and to the next process.
         try:
             with trio.move_on_after(delay_seconds):
                 await self._urgent.wait()
@@ -177,23 +179,24 @@ class MemoryIndex:
             self._built.set()
 
     async def _fill_once(self) -> None:
-        left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS)
+        left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS, abandon=True)
         if left.is_missing or (self._index is not None and not self._index.is_warm):
-            await self._write(self.upkeep.build)
+            await self._write(self.upkeep.build, abandon=True)
             left = Left(1)
         self._built.set()
         while left.texts and not left.is_missing:
             await trio.sleep(PAUSE_SECONDS)
-            left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS)
+            left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS, abandon=True)
         await self._fill_vectors()
 
     async def _fill_vectors(self) -> None:
         """Make the vectors that are missing since the index changed."""
-        changed_ns = await self._write(self.upkeep.changed_at_ns) if self._vectors is not None else None
+        run = partial(self._write, abandon=True)
+        changed_ns = await run(self.upkeep.changed_at_ns) if self._vectors is not None else None
         if self._vectors is None or not changed_ns or changed_ns == self._vectors_of_ns:
             return
-        await self._vectors.fill(self.upkeep, self._write)
-        if await self._write(partial(self.upkeep.without_vectors, 1)) == []:
+        await self._vectors.fill(self.upkeep, run)
+        if await run(partial(self.upkeep.without_vectors, 1)) == []:
             self._vectors_of_ns = changed_ns
 
     def _search(self, query: str, count: int, where: Filter, vector: "Vector | None") -> list[Hit] | None:
@@ -210,15 +213,15 @@ class MemoryIndex:
 
         return scan(self.upkeep.briefs(where.kinds or self.upkeep.kinds), query, count, where)
 
-    async def _write(self, work: Callable[[], _T]) -> _T | None:
+    async def _write(self, work: Callable[[], _T], *, abandon: bool = False) -> _T | None:
         async with self._writing:
-            return await self._guarded(work)
+            return await self._guarded(work, abandon=abandon)
 
-    async def _guarded(self, work: Callable[[], _T]) -> _T | None:
+    async def _guarded(self, work: Callable[[], _T], *, abandon: bool = False) -> _T | None:
         """Do blocking work in a thread; None when the disk does not let it be done."""
         try:
-            # Never abandoned: what is begun is finished; ``poll`` ends it between two texts.
-            return await trio.to_thread.run_sync(work, abandon_on_cancel=False, limiter=self._limiter)
+            # ``poll`` ends it between two texts in any case.
+            return await trio.to_thread.run_sync(work, abandon_on_cancel=abandon, limiter=self._limiter)
         except StoreBusyError:
             return None  # another process does it
         except StoreError as error:
