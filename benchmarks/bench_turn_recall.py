@@ -1,0 +1,238 @@
+"""How long does a turn wait for what it is given of earlier sessions? By the number of episodes.
+
+Each size is measured in a process that has just begun, over a home that another one wrote: an episode
+and its session for each, of seeded words drawn by Zipf's law. Questions take words of a session.
+
+- ``recall_ms``: question → the block of text beside the message, warm (p50, p95): each was asked before;
+- ``index_ms``: of that the search in the index;
+- ``new_question_ms``: the same for questions that nobody asked, whose episodes are read from disk;
+- ``first_ms``: the memory opened and the first question answered, imports done;
+- ``added_ms``: an episode that another process stored, found by the next question;
+- ``all_indexed_s``: from nothing until the index holds every episode and session, behind the agent.
+
+    python benchmarks/bench_turn_recall.py [--sizes 500,5000] [--directory PATH]
+
+prints one JSON object.
+"""
+
+import argparse
+import json
+import os
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from odek.config.memory_settings import MemorySettings  # noqa: E402 - found beside this file
+from odek.index.document import Filter  # noqa: E402
+from odek.memory.context_text import context_text  # noqa: E402
+from odek.memory.episode import Entry, Episode, Provenance, encode_index  # noqa: E402
+from odek.memory.episodes import EpisodeStore  # noqa: E402
+from odek.memory.facts import FactLimits  # noqa: E402
+from odek.memory.journal import digest  # noqa: E402
+from odek.memory.service import Memory, MemoryParts, open_memory  # noqa: E402
+from odek.sessions.texts import SessionTexts  # noqa: E402
+
+SIZES = (500, 5_000)
+QUESTIONS = 300
+VOCABULARY = 20_000
+SUMMARY_WORDS = 110
+SESSION_MESSAGES = 12
+MESSAGE_WORDS = 40
+FILL_SECONDS = 600.0
+CREATED_AT = "2026-05-01T10:00:00Z"
+TARGETS = {"recall_ms": {"500": 0.25}, "first_ms": {"500": 10}, "added_ms": {"500": 30}}
+
+
+def main() -> None:
+    """Measure and print; with ``--as`` be a process of the measurement."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sizes", default=",".join(map(str, SIZES)), help="numbers of episodes (%(default)s)"
+    )
+    parser.add_argument("--directory", type=Path, help="on the disk to measure; a temporary one without it")
+    parser.add_argument("--as", dest="part", choices=("write", "fill", "measure"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    sizes = [int(size) for size in arguments.sizes.split(",")]
+    match arguments.part:
+        case "write":
+            write(arguments.directory, sizes[0])
+        case "fill":
+            print(json.dumps(trio.run(fill, arguments.directory)))
+        case "measure":
+            print(json.dumps(trio.run(measure, arguments.directory, sizes[0])))
+        case _:
+            with tempfile.TemporaryDirectory(dir=arguments.directory) as scratch:
+                print(json.dumps(report(Path(scratch), sizes), indent=2))
+
+
+def report(scratch: Path, sizes: list[int]) -> dict[str, object]:
+    """Return the figures of each size beside the targets."""
+    found: dict[str, object] = {}
+    for size in sizes:
+        command = [sys.executable, __file__, "--sizes", str(size), "--directory", str(scratch / str(size))]
+        subprocess.run([*command, "--as", "write"], check=True)
+        figures: dict[str, object] = {}
+        for part in ("fill", "measure"):
+            done = subprocess.run([*command, "--as", part], check=True, stdout=subprocess.PIPE)
+            figures |= json.loads(done.stdout)
+        found[str(size)] = figures
+    return {
+        "python": platform.python_version(),
+        "cpus": os.cpu_count(),
+        "episodes": found,
+        "targets": TARGETS,
+    }
+
+
+class Texts:
+    """Seeded texts: the same for the same number."""
+
+    def __init__(self) -> None:
+        names = random.Random(1)
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        self._words = ["".join(names.choices(letters, k=names.randint(3, 9))) for _ in range(VOCABULARY)]
+        self._weights = [1 / (rank + 10) for rank in range(VOCABULARY)]
+
+    def of(self, seed: str, count: int) -> str:
+        """Return ``count`` words."""
+        return " ".join(random.Random(seed).choices(self._words, self._weights, k=count))
+
+    def messages(self, number: int) -> list[str]:
+        """Return what is said in a session."""
+        return [self.of(f"{number}/{place}", MESSAGE_WORDS) for place in range(SESSION_MESSAGES)]
+
+    def question(self, number: int, asked: int) -> str:
+        """Return a question about a session."""
+        chosen = random.Random(f"{number}?{asked}")
+        return "what about " + " ".join(chosen.sample(chosen.choice(self.messages(number)).split(), 4)) + "?"
+
+
+def write(home: Path, size: int) -> None:
+    """Write a home with so many episodes and their sessions."""
+    texts = Texts()
+    memory, sessions = home / "memory", home / "sessions"
+    for directory in (memory, sessions):
+        directory.mkdir(mode=0o700, parents=True)
+    entries: list[Entry] = []
+    for number in range(size):
+        name, summary = f"20260501-{number:032x}", texts.of(f"summary {number}", SUMMARY_WORDS)
+        (memory / f"{name}.md").write_text(summary)
+        entries.append(
+            Entry.of(
+                Episode(
+                    session_id=name,
+                    turns=6,
+                    created_at=CREATED_AT,
+                    summary=summary[:120],
+                    provenance=Provenance(),
+                    content_hash=digest(summary),
+                )
+            )
+        )
+        messages = [
+            {"role": "user" if place % 2 == 0 else "assistant", "content": text}
+            for place, text in enumerate(texts.messages(number))
+        ]
+        session = {"id": name, "created_at": CREATED_AT, "updated_at": CREATED_AT, "messages": messages}
+        (sessions / f"{name}.json").write_text(json.dumps(session))
+    (memory / "index.json").write_bytes(encode_index(entries))
+
+
+@asynccontextmanager
+async def opened(home: Path) -> AsyncIterator[Memory]:
+    """Yield the memory without a model."""
+    parts = MemoryParts(settings=MemorySettings(), sessions=lambda: SessionTexts(home / "sessions"))
+    async with open_memory(home / "memory", FactLimits(), parts) as memory:
+        yield memory
+
+
+async def ask(memory: Memory, query: str) -> str:
+    """Do what a turn does, but for the record of why."""
+    recalled = await memory.recall(query, explain=False)
+    return context_text([], recalled.documents, await memory.fills())
+
+
+async def fill(home: Path) -> dict[str, float]:
+    """Return how long it takes until everything is indexed."""
+    begun = time.perf_counter()
+    async with opened(home) as memory:
+        index = memory.index()
+        while (await index.freshen(index.upkeep.kinds, seconds=FILL_SECONDS)).texts:
+            pass
+    return {"all_indexed_s": round(time.perf_counter() - begun, 1)}
+
+
+async def measure(home: Path, size: int) -> dict[str, object]:
+    """Return the figures of a process that has just begun."""
+    texts = Texts()
+    numbers = random.Random(2).sample(range(size), min(QUESTIONS, size))
+    queries = [texts.question(number, 1) for number in numbers]
+    __import__("odek.memory.episode_finder"), __import__("odek.index.engine"), __import__("tantivy")
+    begun = time.perf_counter()
+    async with opened(home) as memory:
+        await ask(memory, queries[0])
+        first = time.perf_counter() - begun
+        new = [await timed(memory, query) for query in queries]
+        warm = [await timed(memory, query) for query in queries]
+        index, where, found = memory.index(), Filter(kinds=("episode",), trusted_only=True), []
+        for query in queries:
+            begun = time.perf_counter()
+            await index.search(query, 8, where)
+            found.append(time.perf_counter() - begun)
+        added = [await added_seconds(home, memory, number) for number in range(5)]
+    return {
+        "recall_ms": spread(warm),
+        "index_ms": spread(found),
+        "new_question_ms": spread(new),
+        "first_ms": round(first * 1_000, 1),
+        "added_ms": round(statistics.median(added) * 1_000, 1),
+    }
+
+
+async def timed(memory: Memory, query: str) -> float:
+    """Return the seconds of one question."""
+    begun = time.perf_counter()
+    await ask(memory, query)
+    return time.perf_counter() - begun
+
+
+async def added_seconds(home: Path, memory: Memory, number: int) -> float:
+    """Store an episode as another process would, and return how long the question takes that finds it."""
+    store = EpisodeStore(home / "memory", None)
+    text = f"The harbour pilot number {number} prefers tea in a xylophone."
+    await trio.to_thread.run_sync(
+        lambda: store.write(f"added-{number}", text, turns=3, provenance=Provenance())
+    )
+    begun = time.perf_counter()
+    answer = await ask(memory, f"which harbour pilot, number {number}, drinks tea in a xylophone?")
+    taken = time.perf_counter() - begun
+    if text not in answer:
+        raise SystemExit("the added episode was not found")
+    return taken
+
+
+def spread(seconds: Sequence[float]) -> dict[str, float]:
+    """Return the middle and the slow end in milliseconds."""
+    ordered = sorted(seconds)
+    return {
+        name: round(ordered[int(len(ordered) * share)] * 1_000, 3)
+        for name, share in (("p50", 0.5), ("p95", 0.95))
+    }
+
+
+if __name__ == "__main__":
+    main()
