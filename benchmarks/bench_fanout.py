@@ -8,10 +8,11 @@ Times run from the start of the call of ``delegate_tasks``:
   all children; ``last_child_ms``: until that of the last child of its call;
 - ``collected_ms``: until the call has its result.
 
-The memory of each child is read in runs of their own, while the server lets all of them
-wait for their first answer. The template is ready beforehand, as it is when a model has
-thought about what to delegate; what that takes is reported too. The ways are taken in
-turn, so that a busy moment hits both.
+The memory of each child is read in runs of their own: of a forked one while it waits for
+a task ("ready"), and of all while the server lets them wait for their first answer. The
+template is ready beforehand and children wait, as it is when a model has written down what
+to delegate; what the template takes is reported too. The ways are taken in turn, so that a
+busy moment hits both.
 
     python benchmarks/bench_fanout.py [--rounds N]
 
@@ -33,7 +34,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from odek.processes import RunningProcess, running_processes
+from odek.processes import running_processes
 
 ROOT = Path(__file__).parents[1]
 WAYS = ("warm", "fresh")
@@ -74,7 +75,8 @@ class Samples:
         self.first: list[float] = []
         self.last: list[float] = []
         self.collected: list[float] = []
-        self.memory: list[dict[str, int]] = []
+        self.ready: list[dict[str, int]] = []
+        self.asking: list[dict[str, int]] = []
 
     def report(self) -> dict[str, Any]:
         """Return medians and ranges: times in ms, memory in MiB."""
@@ -82,10 +84,8 @@ class Samples:
             "first_request_ms": spread(self.first),
             "last_child_ms": spread(self.last),
             "collected_ms": spread(self.collected),
-            "memory_mib": {
-                kind: round(statistics.median(each[kind] for each in self.memory) / 1024, 1)
-                for kind in ("private", "shared", "proportional")
-            },
+            "ready_mib": sizes(self.ready),
+            "asking_mib": sizes(self.asking),
         }
 
 
@@ -93,6 +93,12 @@ def spread(seconds: list[float]) -> dict[str, float]:
     """Return the least, the median and the most, in ms."""
     figures = {"min": min(seconds), "median": statistics.median(seconds), "max": max(seconds)}
     return {name: round(value * 1000, 1) for name, value in figures.items()}
+
+
+def sizes(found: list[dict[str, int]]) -> dict[str, float]:
+    """Return the medians in MiB; none if nothing was found."""
+    kinds = found[0] if found else ()
+    return {kind: round(statistics.median(each[kind] for each in found) / 1024, 1) for kind in kinds}
 
 
 def main() -> None:
@@ -124,7 +130,7 @@ def measure(rounds: int, scratch: Path) -> dict[str, Any]:
                     weigh_once(server, place, way, count, kept)
     one_warm, one_fresh = (statistics.median(samples[way, 1].first) * 1000 for way in WAYS)
     collected = statistics.median(samples["warm", 8].collected) * 1000
-    private = max(each["private"] for each in samples["warm", 8].memory) / 1024
+    private = max(each["private"] for each in samples["warm", 8].ready) / 1024
     return {
         "question": "how long until subagents work?",
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
@@ -161,7 +167,7 @@ def start(server: Server, place: Path, way: str, count: int, *more: str) -> "sub
         [sys.executable, program, server.url, str(place / "home"), way, str(count), *more],
         cwd=place / "work",
         env=kept | {"ODEK_HOME": str(place / "home"), "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -175,27 +181,43 @@ def run_once(server: Server, place: Path, way: str, count: int, kept: Samples) -
         raise SystemExit(f"a run ended with {process.returncode}")
     at = json.loads(output)
     asked = [server.next_child() - at["started"] for _ in range(count)]
-    kept.template.append(at["template_seconds"])
+    if way == "warm":
+        kept.template.append(at["template_seconds"])
     kept.first += asked
     kept.last.append(max(asked))
     kept.collected.append(at["collected"] - at["started"])
 
 
 def weigh_once(server: Server, place: Path, way: str, count: int, kept: Samples) -> None:
-    """Note the memory of ``count`` children that wait for their first answer."""
+    """Note the memory of ``count`` children that wait, for their task and for their first answer."""
     with start(server, place, way, count, "hold") as process:
+        if process.stdin is None or process.stdout is None:
+            raise SystemExit("a run has no pipes")
+        process.stdout.readline()
+        kept.ready += map(memory, waiting_children())
+        process.stdin.write("go\n")
+        process.stdin.flush()
         for _ in range(count):
             server.next_child()
         children = [each for each in running_processes(place / "home") if each.parent == process.pid]
-        kept.memory += map(memory, children)
+        kept.asking += map(memory, [child.pid for child in children])
         server.release()
         process.communicate(timeout=60)
 
 
-def memory(process: RunningProcess) -> dict[str, int]:
+def waiting_children() -> list[int]:
+    """Return the processes that wait for a task."""
+    return [
+        int(path.parent.name)
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if path.read_bytes().startswith(b"odek subagent: waiting\0")
+    ]
+
+
+def memory(pid: int) -> dict[str, int]:
     """Return private, shared and proportional memory of a process in KiB."""
     sizes: dict[str, int] = {}
-    for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]:
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]:
         name, size = line.split()[:2]
         sizes[name.rstrip(":")] = int(size)
     return {
@@ -207,15 +229,15 @@ def memory(process: RunningProcess) -> dict[str, int]:
 
 def table(report: dict[str, Any]) -> str:
     """Return the medians as a table."""
-    lines = ["way    children  first request  last child  collected  private  shared"]
+    lines = ["way    children  first request  last child    collected  private: ready    asking  shared"]
     for way in WAYS:
         for count, found in report[way].items():
             times = [found[name]["median"] for name in ("first_request_ms", "last_child_ms", "collected_ms")]
-            sizes = [found["memory_mib"][name] for name in ("private", "shared")]
-            first, last, collected = times
+            first, last, collected = (f"{value:.1f} ms" for value in times)
+            asking, ready = found["asking_mib"], found["ready_mib"].get("private", "-")
             lines.append(
-                f"{way:6} {count:>8}  {first:>10} ms  {last:>7} ms  {collected:>6} ms"
-                f"  {sizes[0]:>3} MiB  {sizes[1]:>2} MiB"
+                f"{way:6} {count:>8}  {first:>13}  {last:>10}  {collected:>11}"
+                f"  {ready:>10} MiB  {asking['private']:>4} MiB  {asking['shared']:>4} MiB"
             )
     lines.append(f"fresh / warm, one child to its first request: {report['fresh_over_warm']}")
     lines += [f"{'met' if met else 'MISSED'}: {name}" for name, met in report["targets"].items()]

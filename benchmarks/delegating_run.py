@@ -2,9 +2,10 @@
 
     python delegating_run.py BASE_URL HOME WAY COUNT [hold]
 
-Opens an agent as ``odek run`` does, waits until its template is ready ("fresh": and kills
-it, so that subagents start afresh), and runs one turn. Prints one JSON object: the
-seconds of the monotonic clock at the start and the end of the call of ``delegate_tasks``.
+Opens an agent as ``odek run`` does, waits until its template is ready ("fresh": kills it
+before it is, so that subagents start afresh), and runs one turn. With "hold" it waits for a
+line on standard input before it does. Prints one JSON object: the seconds of the monotonic
+clock at the start and the end of the call of ``delegate_tasks``.
 """
 
 import json
@@ -22,9 +23,14 @@ from odek.config.files import load
 from odek.events import Event, Notice, ToolFinished, ToolStarted
 from odek.loop import run_turn
 from odek.trust.approval import ApprovalState
+from subagent.warden import descendants
 
 SETTLE_SECONDS = 0.3
 """For the other processes of the start to be done; it is no part of what is measured."""
+
+
+LOOK_SECONDS = 0.01
+"""Between two looks for the template, which takes some 300 ms to be ready."""
 
 
 class Watch:
@@ -58,6 +64,21 @@ class Watch:
         return found[0]
 
 
+async def kill_template() -> None:
+    """Kill the template before it can serve, as soon as there is one."""
+    while not (found := [pid for pid, *_ in descendants(os.getpid()) if is_template(pid)]):  # noqa: ASYNC110 - nobody tells
+        await trio.sleep(LOOK_SECONDS)
+    os.kill(found[0], signal.SIGKILL)
+
+
+def is_template(pid: int) -> bool:
+    """Tell whether a process is the template, still importing."""
+    try:
+        return b"subagent.template" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
 async def main(base_url: str, home: Path, way: str, count: int, *, hold: bool) -> None:
     """Run the turn."""
     watch = Watch()
@@ -79,12 +100,16 @@ async def main(base_url: str, home: Path, way: str, count: int, *, hold: bool) -
     )
     async with open_agent(setup) as opened:
         warmup.end()
-        pid = int((await watch.notice("are forked from process")).split()[-1])
-        watch.at["template_seconds"] = time.monotonic() - began
         if way == "fresh":
-            os.kill(pid, signal.SIGKILL)
+            await kill_template()
             await watch.notice("start afresh")
+        else:
+            await watch.notice("are forked from process")
+        watch.at["template_seconds"] = time.monotonic() - began
         await trio.sleep(SETTLE_SECONDS)
+        if hold:
+            print("ready", flush=True)
+            await trio.lowlevel.FdStream(os.dup(0)).receive_some(1)
         result = await run_turn(opened.agent, task)
         if result.outcome != "answered":
             raise SystemExit(str(result.error))

@@ -72,7 +72,8 @@ def is_running(home: Path, pid: int) -> bool:
 
 def _claim(path: Path, data: bytes) -> int | None:
     try:
-        ensure_directory(path.parent)
+        ensure_directory(path.parent.parent)
+        ensure_directory(path.parent, durable=False)
         while True:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
             fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,9 +1,9 @@
-"""Puts delegation together: what runs as a subagent, when that is made ready, and what it is given."""
+"""Offers delegation to an agent: little of it is loaded, and nothing started, before it is likely."""
 
-import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import trio
@@ -11,28 +11,22 @@ import trio
 from odek.budget import Budget
 from odek.config.layers import Resolved
 from odek.delegation import Credentials, WorkOrder
-from odek.events import Event, Notice
+from odek.events import Event
 from odek.sessions.child_usage import ChildUsage
 from odek.sessions.session import Session
 from odek.tools.delegate import DelegateTool
-from odek.tools.fan_out import Delegator, Standing
 from odek.tools.worktree import sweep_worktrees
 from odek.trust.risk import Risk
-from subagent.spawner import FreshSpawner
-from subagent.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from odek.tools.fan_out import Delegator
 
 __all__ = ["DELEGATE_TASKS", "DelegationParts", "credentials_of", "open_delegation"]
 
 DELEGATE_TASKS = DelegateTool.name
 
-SUBAGENT_COMMAND = (sys.executable, "-P", "-m", "odek", "subagent", "--supervised")
-"""``-P``: the workspace, in which it starts, is no place to import from."""
-
-SUBAGENT_MODULES = ("odek.cli.error_groups", "odek.processes", "odek.worker", "subagent.child")
-"""What the entry of a subagent imports; the rehearsal brings the rest."""
-
 DELEGATION_WORDS = ("delegat", "subagent", "sub-agent", "parallel", "side by side")
-"""A task with one of them will likely delegate; getting ready meanwhile costs a second of one core."""
+"""A task with one of them will likely delegate; getting ready meanwhile costs half a second of one core."""
 
 
 class DelegationParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,65 +59,51 @@ def credentials_of(resolved: Resolved) -> Credentials:
 
 @asynccontextmanager
 async def open_delegation(parts: DelegationParts) -> AsyncGenerator[DelegateTool]:
-    """Yield the tool for subagents; none is started, nor made ready, before it is likely."""
-    from subagent.warm import open_warm_spawner
-
-    config, session = parts.resolved.config, parts.session
+    """Yield the tool for subagents; leaving the block ends all that was made ready for them."""
     order = parts.order
     below = Path(order.usage_file).with_suffix("") if order and order.usage_file else None
-    usage = ChildUsage(parts.home, session, below=below)
+    usage = ChildUsage(parts.home, parts.session, below=below)
     await usage.count_left()
-
-    def notice(text: str) -> None:
-        if config.interaction_mode == "verbose":
-            parts.emit(Notice(text))
-
-    async with (
-        open_warm_spawner(
-            preload=SUBAGENT_MODULES,
-            rehearsal="odek.rehearsal:rehearse",
-            entry="odek.cli.subagent:serve_parent",
-            fallback=FreshSpawner(SUBAGENT_COMMAND),
-            on_notice=notice,
-            title="odek subagent template",
-        ) as spawner,
-        trio.open_nursery() as nursery,
-    ):
-
-        async def get_ready() -> None:
-            await spawner.prepare()
-            if spawner.template_pid is not None:
-                notice(f"subagents are forked from process {spawner.template_pid}")
-
-        def prepare() -> None:
-            if spawner.template_pid is None:
-                nursery.start_soon(get_ready)
-
+    async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.to_thread.run_sync, sweep_worktrees, parts.home)
+        delegation = _Delegation(parts, usage, nursery)
         if any(word in parts.task.lower() for word in DELEGATION_WORDS):
-            prepare()
-        yield DelegateTool(
-            Delegator(
-                supervisor=Supervisor(spawner, max_concurrency=config.subagent.max_concurrency),
-                config=config,
-                credentials=credentials_of(parts.resolved),
-                environment=parts.resolved.environment,
-                home=parts.home,
-                workspace=parts.workspace,
-                depth=order.depth + 1 if order else 1,
-                trust_level=order.task.trust_level if order else "trusted",
-                usage=usage,
-                standing=lambda: Standing(
-                    order.parent_session if order else session.id,
-                    parts.trusted(),
-                    parts.asks_nobody,
-                    session.taint_sources,
-                    session.untrusted_ingested,
-                ),
-                budget=parts.budget,
-                taint=session.add_taint,
-                emit=parts.emit,
-                prepare=prepare,
-            )
-        )
+            delegation.expect()
+        yield DelegateTool(delegation)
         nursery.cancel_scope.cancel()
+
+
+class _Delegation:
+    """Gives the tool its delegator, which the first who expects a call has made."""
+
+    def __init__(self, parts: DelegationParts, usage: ChildUsage, nursery: trio.Nursery) -> None:
+        self._parts = parts
+        self._usage = usage
+        self._nursery = nursery
+        self._delegator: Delegator | None = None
+        self._opened: trio.Event | None = None  # made by the first who expects a call
+
+    def expect(self) -> None:
+        """Begin to get ready, or go on with it."""
+        if self._delegator is not None:
+            self._delegator.prepare()
+        elif self._opened is None:
+            self._opened = trio.Event()
+            self._nursery.start_soon(self._serve, self._opened)
+
+    async def delegator(self) -> "Delegator":
+        """Return the delegator once there is one."""
+        while self._delegator is None:
+            self.expect()
+            if self._opened is not None:
+                await self._opened.wait()
+        return self._delegator
+
+    async def _serve(self, opened: trio.Event) -> None:
+        """Have a delegator until cancelled."""
+        from odek.delegation_wiring import open_delegator  # a cost of every run otherwise
+
+        async with open_delegator(self._parts, self._usage) as self._delegator:
+            self._delegator.prepare()
+            opened.set()
+            await trio.sleep_forever()

@@ -43,33 +43,37 @@ async def serve(run: Callable[[Task, Report], Awaitable[Any]]) -> int:
     """
     receive, send = _take_wire()
     status = ORPHANED
-    async with receive, send:
-        task = await _receive_task(receive)
-        if task is None:
-            return ORPHANED
+    async with receive, send, trio.open_nursery() as nursery:
+        # What can be done without a task is done now: it may still be waited for.
+        nursery.start_soon(trio.to_thread.run_sync, _begin_first_thread)
         outbox, lines = trio.open_memory_channel[bytes](OUTBOX_MESSAGES)
-        async with trio.open_nursery() as nursery:
+        written = trio.Event()
+        nursery.start_soon(_write, lines, send, written)
+
+        def report(payload: Any) -> None:
+            line = encode(Progress(payload))
+            try:
+                outbox.send_nowait(line)
+            except trio.WouldBlock:
+                return
+
+        task = await _receive_task(receive)
+        if task is not None:
             nursery.start_soon(_end_with_parent, receive, nursery.cancel_scope)
             nursery.start_soon(_end_on_sigterm, nursery.cancel_scope)
-            written = trio.Event()
-            nursery.start_soon(_write, lines, send, written)
-
-            def report(payload: Any) -> None:
-                line = encode(Progress(payload))
-                try:
-                    outbox.send_nowait(line)
-                except trio.WouldBlock:
-                    return
-
             outbox.send_nowait(encode(Ready(os.getpid())))
             line, status_then = await _attempt(run, task, report)
             await outbox.send(line)
             outbox.close()
             await written.wait()
             status = status_then
-            nursery.cancel_scope.cancel()
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        nursery.cancel_scope.cancel()
+    signal.setitimer(signal.ITIMER_REAL, 0)
     return status
+
+
+def _begin_first_thread() -> None:
+    """Do nothing; whoever next has something to do in a thread finds one."""
 
 
 def _take_wire() -> tuple[trio.lowlevel.FdStream, trio.lowlevel.FdStream]:

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from typing import TypedDict
 
 from subagent import warden
+from subagent.title import set_title
 
 __all__ = ["BOOT", "MAX_DESCRIPTORS", "MAX_REQUEST_BYTES", "Plan", "main"]
 
@@ -37,9 +38,6 @@ BOOT = (
 MAX_REQUEST_BYTES = 4096
 MAX_DESCRIPTORS = 16
 """Six of ours and what is passed on."""
-
-TITLE_BYTES = 15
-"""What the kernel keeps of a short name."""
 
 
 class Plan(TypedDict):
@@ -196,17 +194,3 @@ def _close_all_but(kept: set[int]) -> None:
                 os.close(int(name))
             except OSError:  # that of the listing itself
                 continue
-
-
-def set_title(title: str) -> None:
-    """Have ``ps`` show ``title`` for this process, as far as its first arguments leave room."""
-    name = title.encode("utf-8", "replace").replace(b"\0", b" ")
-    warden.prctl(warden.PR_SET_NAME, name[:TITLE_BYTES])
-    import ctypes
-
-    with open("/proc/self/stat", "rb") as file:
-        fields = file.read().rpartition(b") ")[2].split()
-    start, end = int(fields[45]), int(fields[46])  # arg_start and arg_end of proc_pid_stat(5)
-    if start:
-        # With its last byte zero, the kernel shows just this area.
-        ctypes.memmove(start, name[: end - start - 1].ljust(end - start, b"\0"), end - start)

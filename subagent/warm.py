@@ -30,8 +30,19 @@ PREPARE_SECONDS = 20.0
 FORK_SECONDS = 3.0
 """For the template to fork. It takes 10 ms; no measurement behind the rest."""
 
-TEMPLATE_ENVIRONMENT = ("LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
-"""All that the template is given: what an interpreter reads at its start. No credential is among them."""
+TEMPLATE_ENVIRONMENT = (
+    "LD_LIBRARY_PATH",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+)
+"""All that the template is given: what an interpreter reads at its start, and which certificates to trust.
+
+No credential is among them.
+"""
 
 
 class ForkedGuard:

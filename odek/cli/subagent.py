@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from subagent.child import Report
     from subagent.wire import Task
 
-__all__ = ["add_arguments", "run", "serve_parent"]
+__all__ = ["add_arguments", "run", "serve_forked", "serve_parent"]
 
 TASK_FILE_BYTES = 1024 * 1024
 
@@ -53,6 +53,18 @@ def run(arguments: argparse.Namespace) -> int:
     return serve_parent() if arguments.supervised else _by_hand(arguments)
 
 
+def serve_forked() -> int:
+    """Do the same in a fork of the template.
+
+    A page of memory that both have is copied when it is written to, and using a Python object
+    writes to it. That takes longer than the use, and is done here before there is a task.
+    """
+    from odek.rehearsal import rehearse
+
+    rehearse()
+    return serve_parent()
+
+
 def serve_parent() -> int:
     """Do the one task that the parent sends on standard input; returns the exit status."""
     from pathlib import Path
@@ -60,19 +72,19 @@ def serve_parent() -> int:
     import msgspec
     import trio
 
-    from odek.delegation import Credentials
+    from odek.cli.error_groups import unwrapped_errors
+    from odek.delegation import Credentials, WorkOrder
+    from odek.processes import registered
+    from odek.worker import run_task
     from subagent.child import serve
     from subagent.secret import read_secret
+    from subagent.title import set_title
 
     credentials = msgspec.json.decode(read_secret() or b"{}", type=Credentials)
 
     async def work(task: "Task", report: "Report") -> Any:
-        from odek.cli.error_groups import unwrapped_errors
-        from odek.delegation import WorkOrder
-        from odek.processes import registered
-        from odek.worker import run_task
-
         order = msgspec.convert(task.payload, WorkOrder)
+        set_title(f"odek subagent: {order.name}")
         listed = registered(
             Path(order.home),
             command=order.name,

@@ -5,7 +5,7 @@ import os
 import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
@@ -21,7 +21,7 @@ from odek.llm.model import ModelEvent
 from odek.llm.sse import EventTooLongError
 from odek.text import clip_line, visible
 
-__all__ = ["Transport", "load_http", "open_transport", "root_cause", "trusting_context"]
+__all__ = ["Transport", "open_transport", "rehearse_http", "root_cause", "trusting_context"]
 
 RESPONSE_LIMIT_BYTES = 64 * 1024 * 1024
 """Longest response, decompressed. The longest answers are some 400,000 tokens, and a token
@@ -140,11 +140,10 @@ class Transport:
             raise ConfigError(f"the proxy named in the environment cannot be used: {error}") from error
 
 
-def load_http() -> None:
-    """Load what a request needs and read the trusted certificates, for the processes forked from this one."""
-    httpx2.AsyncClient(verify=_trusting_nobody())  # the library loads most of itself for its first client
-    with suppress(OSError):  # whoever needs them will say what is wrong
-        trusting_context()
+def rehearse_http() -> None:
+    """Load and do what every request needs, short of sending it."""
+    client = httpx2.AsyncClient(verify=_trusting_nobody())  # with which the library loads most of itself
+    client.build_request("POST", "http://localhost", content=b"")
 
 
 def trusting_context() -> ssl.SSLContext:

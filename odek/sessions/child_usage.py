@@ -67,7 +67,8 @@ class ChildUsage:
     def _make(self, directory: Path) -> None:
         with suppress(StoreError, OSError):
             if self._is_own:
-                ensure_directory(directory)
+                ensure_directory(self._home)
+                ensure_directory(directory, durable=False)
             else:  # what was taken over must not come back
                 self._directory.mkdir(PRIVATE_DIRECTORY, exist_ok=True)
                 directory.mkdir(PRIVATE_DIRECTORY)

@@ -59,19 +59,23 @@ def describe(error: OSError) -> str:
     return _REASONS.get(error.errno or 0) or (error.strerror or type(error).__name__).lower()
 
 
-def ensure_directory(path: "Path") -> None:
+def ensure_directory(path: "Path", *, durable: bool = True) -> None:
     """Create ``path`` and its missing parents, for the owner alone whatever the umask.
 
-    A directory that is there is left as it is.
+    A directory that is there is left as it is. ``durable`` False does not wait for the disk: it
+    is for what nobody misses after a power cut, below a directory that is there already.
 
     Raises:
         StoreError: it cannot be created, or something else is in its place.
     """
     try:
+        if path.is_dir():
+            return
         for missing in [p for p in (*reversed(path.parents), path) if not p.exists()]:
             missing.mkdir(PRIVATE_DIRECTORY, exist_ok=True)
             missing.chmod(PRIVATE_DIRECTORY)  # mkdir subtracts the umask
-            sync_directory(missing.parent)
+            if durable:
+                sync_directory(missing.parent)
         if not path.is_dir():
             raise StoreError(f"{path} is no directory")
     except OSError as error:

@@ -2,20 +2,32 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import msgspec
 from msgspec import Meta
 
 from odek.delegation import MAX_TASKS, DelegatedTask
 from odek.errors import ToolError
-from odek.output_schema import unsupported
 from odek.text import clip_line
-from odek.tools.fan_out import Delegator, FanOut, Standing
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects
 
-__all__ = ["DelegateTool"]
+if TYPE_CHECKING:
+    from odek.tools.fan_out import Delegator, Standing
+
+__all__ = ["DelegateTool", "Delegation"]
+
+
+class Delegation(Protocol):
+    """What the tool works with: loaded, and got ready, once a call is on its way."""
+
+    def expect(self) -> None:
+        """Get ready for a call, without waiting."""
+
+    async def delegator(self) -> "Delegator":
+        """Return what a call works with."""
+        ...
 
 
 class DelegateArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,35 +54,46 @@ class DelegateTool(Tool[DelegateArguments]):
     timeout_seconds = None  # each task has its own
     exclusive = True  # what changes meanwhile in the workspace is told to be theirs
 
-    def __init__(self, delegator: Delegator) -> None:
-        self._delegator = delegator
+    def __init__(self, delegation: Delegation) -> None:
+        self._delegation = delegation
+
+    def expect(self) -> None:
+        """Have subagents made ready while the model writes their tasks."""
+        self._delegation.expect()
 
     async def prepare(self, arguments: DelegateArguments) -> PreparedCall:
         """Check every task; nothing starts before all of them are right."""
-        tasks = [self._delegator.narrowed(task) for task in arguments.tasks]
+        self._delegation.expect()
+        delegator = await self._delegation.delegator()
+        tasks = [delegator.narrowed(task) for task in arguments.tasks]
         for number, task in enumerate(tasks, 1):
             if not task.goal.strip():
                 raise ToolError(f"delegate_tasks: the goal of task {number} is empty; say what is to be done")
-            if task.output_schema is not None and (problem := unsupported(task.output_schema)):
-                raise ToolError(f"delegate_tasks: the output_schema of task {number}: {problem}")
+            if task.output_schema is not None:
+                from odek.output_schema import unsupported  # rarely asked for
+
+                if problem := unsupported(task.output_schema):
+                    raise ToolError(f"delegate_tasks: the output_schema of task {number}: {problem}")
         if any(task.worktree for task in tasks):
-            await self._delegator.repository()
-        self._delegator.prepare()
+            await delegator.repository()
         count = len(tasks)
         goals = "; ".join(clip_line(task.goal, 60) for task in tasks)
         return PreparedCall(
             f"{count} task{'s' if count > 1 else ''}: {arguments.description or goals}",
             Effects(spawns_agents=True, outside=True),
-            partial(self._run, tasks, self._delegator.standing()),
+            partial(_run, delegator, tasks, delegator.standing()),
             preview="\n".join(f"{n}. ({_manner(task)}) {task.goal}" for n, task in enumerate(tasks, 1)),
         )
 
-    async def _run(self, tasks: Sequence[DelegatedTask], asked: Standing, scope: CallScope) -> ToolOutput:
-        # Running this very call taints the session, but its tasks were written before that.
-        standing = msgspec.structs.replace(
-            self._delegator.standing(), taint=asked.taint, ingested=asked.ingested
-        )
-        return await FanOut(self._delegator, tasks, standing, scope).run()
+
+async def _run(
+    delegator: "Delegator", tasks: Sequence[DelegatedTask], asked: "Standing", scope: CallScope
+) -> ToolOutput:
+    from odek.tools.fan_out import FanOut
+
+    # Running this very call taints the session, but its tasks were written before that.
+    standing = msgspec.structs.replace(delegator.standing(), taint=asked.taint, ingested=asked.ingested)
+    return await FanOut(delegator, tasks, standing, scope).run()
 
 
 def _manner(task: DelegatedTask) -> str:

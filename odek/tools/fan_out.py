@@ -1,7 +1,7 @@
 """One call of `delegate_tasks`: its subagents, what they report, and what they used."""
 
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,6 @@ import trio
 from odek.budget import Budget
 from odek.config.settings import Config, DangerousSettings
 from odek.delegation import (
-    Credentials,
     DelegatedTask,
     TaskReport,
     TrustLevel,
@@ -24,7 +23,6 @@ from odek.delegation import (
 from odek.errors import LimitReachedError, ToolError
 from odek.events import ChildrenChanged, ChildState, Event, Notice
 from odek.sessions.child_usage import ChildUsage, recorded_usage, usage_file
-from odek.text import clip_line
 from odek.tools.git import without_repository
 from odek.tools.repository import Repository, find_repository
 from odek.tools.task_results import Ended, result_of, results_text, tokens
@@ -69,13 +67,13 @@ class Standing(msgspec.Struct, frozen=True):
 class Delegator(msgspec.Struct, frozen=True, kw_only=True):
     """What delegation works with. ``depth`` is that of the subagents, ``trust_level`` that of who delegates.
 
-    ``budget`` returns that of the turn under way. ``taint`` is told what subagents took in.
+    ``launch`` is that of a subagent in the workspace. ``budget`` returns that of the turn under
+    way. ``taint`` is told what subagents took in.
     """
 
     supervisor: Supervisor
     config: Config
-    credentials: Credentials
-    environment: Mapping[str, str]
+    launch: Launch
     home: Path
     workspace: Path
     depth: int
@@ -100,7 +98,7 @@ class Delegator(msgspec.Struct, frozen=True, kw_only=True):
             ToolError: there is none to make a worktree of.
         """
         try:
-            return await find_repository(self.workspace, self.environment)
+            return await find_repository(self.workspace, self.launch.env)
         except ToolError as error:
             raise ToolError(f"delegate_tasks: worktree: {error}") from error
 
@@ -183,17 +181,16 @@ class FanOut:
         )
 
     def _child(self, order: WorkOrder, rest_seconds: float) -> ChildTask:
-        environment = self._delegator.environment
+        launch = self._delegator.launch
         worktree = self._worktrees.get(order.name)
+        if worktree:
+            launch = msgspec.structs.replace(
+                launch, cwd=Path(order.workspace), env=without_repository(launch.env)
+            )
         wall_seconds = min(order.task.timeout_seconds, rest_seconds or order.task.timeout_seconds)
         return ChildTask(
             id=order.name,
-            launch=Launch(
-                cwd=Path(order.workspace),
-                env=without_repository(environment) if worktree else environment,
-                title=f"odek subagent: {clip_line(order.name, 20)}",
-                secret=msgspec.json.encode(self._delegator.credentials),
-            ),
+            launch=launch,
             payload=order,
             limits=ChildLimits(wall_seconds=wall_seconds, memory_bytes=MEMORY_BYTES),
             around=partial(self._in_worktree, order.name, worktree) if worktree else nullcontext,
@@ -206,7 +203,7 @@ class FanOut:
         Raises:
             ChildStartError: it cannot be made.
         """
-        environment = self._delegator.environment
+        environment = self._delegator.launch.env
 
         def complain(text: str) -> None:
             self._delegator.emit(Notice(text, "warning"))

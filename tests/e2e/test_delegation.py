@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -22,8 +23,12 @@ from tests.support.delegations import (
 )
 from tests.support.http_request import RecordedRequest
 from tests.support.model_server import (
+    DONE,
     Answer,
+    Exchange,
     by_request,
+    call_delta,
+    chunk,
     gated,
     open_model_server,
     stall,
@@ -91,6 +96,52 @@ async def test_a_subagent_that_is_killed_is_an_error_and_its_tokens_count(tmp_pa
     assert not list((odek.home / "usage").rglob("*.json"))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="forking a warm process is for Linux")
+async def test_subagents_are_ready_while_the_model_still_writes_their_tasks(tmp_path: Path) -> None:
+    """Once the call has begun processes wait for its tasks; they do them, under titles of their own."""
+    marked = Marked()
+    marked.watch(tmp_path / "work")
+    ready: set[int] = set()
+    at_work = trio.Event()
+
+    async def write_slowly(exchange: Exchange) -> None:
+        arguments = msgspec.json.encode({"tasks": [{"goal": "alpha"}]}).decode()
+        await exchange.start_stream()
+        await exchange.send_part(
+            chunk({"tool_calls": [call_delta(0, "delegate_tasks", "", call_id="call_1")]})
+        )
+        await wait_until(lambda: len(titled("odek subagent: waiting", marked)) == 3)
+        ready.update(titled("odek subagent: waiting", marked))
+        await exchange.send_part(chunk({"tool_calls": [call_delta(0, None, arguments)]}))
+        await exchange.send_part(chunk(finish_reason="tool_calls") + DONE)
+        await exchange.send_part(b"")
+
+    script = answers([write_slowly, text_answer("done")], {"alpha": gated(at_work, text_answer("A!"))})
+    async with open_model_server(default=script) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        async with odek.start("run", "go") as running:
+            with trio.fail_after(20):
+                await server.wait_requests(2)
+                working = titled("odek subagent: task 1", marked)
+                at_work.set()
+                done = await running.wait()
+
+    assert done.status == 0
+    assert working < ready
+    assert len(working) == 1
+    await wait_until(lambda: not marked.living(), seconds=2)
+
+
+def titled(title: str, marked: Marked) -> set[int]:
+    """Return the processes that ``ps`` shows under just this title."""
+    found = set()
+    for pid in marked.living():
+        with suppress(OSError):  # it has ended meanwhile
+            if Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0") == title.encode():
+                found.add(pid)
+    return found
+
+
 async def test_a_task_ends_at_its_time_limit(tmp_path: Path) -> None:
     """A subagent that waits for ever is ended, and the text names the limit."""
     script = answers(
@@ -106,7 +157,7 @@ async def test_a_task_ends_at_its_time_limit(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is a template on Linux")
 async def test_a_template_that_is_killed_does_not_stop_delegation(tmp_path: Path) -> None:
-    """A subagent that it forked goes on, the next one starts afresh, and one line says so in verbose mode."""
+    """A subagent that it forked goes on, the next tasks are done, and one line in verbose mode says how."""
     started, killed = trio.Event(), trio.Event()
     script = answers(
         [

@@ -32,8 +32,8 @@ def test_the_rehearsal_starts_no_thread_and_no_event_loop_and_keeps_no_file_open
     code = (
         "import os, threading\n"
         "before = len(os.listdir('/dev/fd'))\n"
-        "from odek.rehearsal import rehearse\n"
-        "rehearse()\n"
+        "from odek.rehearsal import prepare\n"
+        "prepare()\n"
         "import trio\n"
         "assert threading.active_count() == 1\n"
         "assert len(os.listdir('/dev/fd')) == before\n"

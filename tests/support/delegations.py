@@ -4,16 +4,17 @@ import os
 import re
 import signal
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import trio
 
+from subagent.warden import descendants
 from tests.support.cli import Odek, Running
 from tests.support.http_request import RecordedRequest
 from tests.support.model_server import Answer, by_request, tool_call_answer
-from tests.support.processes import Marked
+from tests.support.processes import Marked, wait_until
 
 __all__ = [
     "WAYS",
@@ -65,17 +66,30 @@ def marked_odek(folder: Path, base_url: str, marked: Marked) -> Odek:
 
 @asynccontextmanager
 async def start_delegating(odek: Odek, way: str, ready: trio.Event) -> AsyncGenerator[Running]:
-    """Start a run whose subagents are forked ("warm") or, for their template is gone, not ("fresh").
+    """Start a run whose subagents are forked ("warm") or, for their template never served, not ("fresh").
 
     Sets ``ready`` once that is so; the model's first answer has to wait for it.
     """
     verbose = {"ODEK_INTERACTION_MODE": "verbose"}
     async with odek.start("run", "--json", "delegate this", environment=verbose) as running:
-        await running.wait_for("are forked from process")
         if way == "fresh":
-            await kill_template(running)
+            await wait_until(lambda: bool(_unready_templates(running.pid)))
+            os.kill(_unready_templates(running.pid)[0], signal.SIGKILL)
+            await running.wait_for("start afresh")
+        else:
+            await running.wait_for("are forked from process")
         ready.set()
         yield running
+
+
+def _unready_templates(parent: int) -> list[int]:
+    """Return the templates below a process that have not got their title yet, nor anything to fork from."""
+    found = []
+    for pid, *_ in descendants(parent):
+        with suppress(OSError):  # it has ended meanwhile
+            if b"subagent.template" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
 
 
 async def kill_template(running: Running) -> None:

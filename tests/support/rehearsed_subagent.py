@@ -20,8 +20,8 @@ import trio
 from odek.budget import Limits
 from odek.config.files import load
 from odek.delegation import Credentials, DelegatedTask, WorkOrder, clamped, config_for
-from odek.rehearsal import rehearse
-from odek.subagents import SUBAGENT_MODULES
+from odek.delegation_wiring import SUBAGENT_MODULES
+from odek.rehearsal import prepare
 from odek.worker import run_task
 
 __all__: list[str] = []
@@ -33,7 +33,7 @@ def main(base_url: str, home: Path) -> None:
     """Prepare, do the task, and report."""
     for name in SUBAGENT_MODULES:
         import_module(name)
-    rehearse()
+    prepare()
     order = an_order(base_url, home)
     loaded = set(sys.modules)
     compiled: list[str] = []

@@ -161,13 +161,14 @@ def test_reading_never_waits_and_never_follows_a_link(tmp_path: Path) -> None:
         read_file(tmp_path / "missing", limit_bytes=4)
 
 
+@pytest.mark.parametrize("durable", [True, False])
 @pytest.mark.parametrize("mask", [0o000, 0o777])
-def test_directories_are_private_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+def test_directories_are_private_whatever_the_umask(tmp_path: Path, mask: int, durable: bool) -> None:
     """Each directory that is created is the owner's alone; one that was there keeps its mode."""
     tmp_path.chmod(0o755)
     with umask(mask):
-        ensure_directory(tmp_path / "a" / "b")
-        ensure_directory(tmp_path / "a" / "b")
+        ensure_directory(tmp_path / "a" / "b", durable=durable)
+        ensure_directory(tmp_path / "a" / "b", durable=durable)
 
     assert [mode_of(tmp_path), mode_of(tmp_path / "a"), mode_of(tmp_path / "a/b")] == [0o755, 0o700, 0o700]
 
