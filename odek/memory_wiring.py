@@ -57,6 +57,7 @@ async def open_memory_of(stack: AsyncExitStack, setup: Setup, model: Model) -> M
         emit=setup.emit,
         watched=setup.watch_memory,
         sessions=partial(_sessions, setup.home),
+        keeps_up=setup.order is None,  # of many subagents none needs to
     )
     memory = await stack.enter_async_context(open_memory(setup.home / "memory", limits, parts))
     for notice in memory.notices:

@@ -35,10 +35,14 @@ STEP_CHARACTERS = 250_000
 
 
 class Left(msgspec.Struct, frozen=True):
-    """What is still to be done: ``texts`` are to be read again; or there ``is_missing`` an index at all."""
+    """What is still to be done: ``texts`` are to be read again; or there ``is_missing`` an index at all.
+
+    It ``is_others`` when another process is at it.
+    """
 
     texts: int = 0
     is_missing: bool = False
+    is_others: bool = False
 
 
 class IndexUpkeep:
@@ -128,7 +132,7 @@ class IndexUpkeep:
                     if monotonic() >= deadline:
                         break
         except StoreBusyError:
-            pass
+            return Left(len(left), is_others=True)
         return Left(len(left))
 
     def build(self, *, afresh: bool = False) -> None:

@@ -52,6 +52,7 @@ class MemoryIndex:
         limiter: Bounds the threads.
         emit: Takes what a person should know.
         embedder: Makes vectors of the episodes and of what they are asked for; None for words alone.
+        keeps_up: Whether it also does, behind the agent, what no question waits for.
     """
 
     def __init__(
@@ -61,11 +62,14 @@ class MemoryIndex:
         limiter: trio.CapacityLimiter,
         emit: Callable[[Event], None],
         embedder: Embedder | None = None,
+        *,
+        keeps_up: bool = True,
     ) -> None:
         self.upkeep = upkeep
         self._nursery = nursery
         self._limiter = limiter
         self._emit = emit
+        self._keeps_up = keeps_up
         self._index: Index | None = None
         self._reading = trio.Lock()  # held while a thread has the open index
         self._writing = trio.Lock()
@@ -131,7 +135,8 @@ class MemoryIndex:
                 await self._built.wait()
             if self._built.is_set():
                 left = await self._catch_up(kinds, max(deadline - trio.current_time(), 0.0))
-        self._fill_soon(FILL_DELAY_SECONDS)
+        if self._keeps_up:
+            self._fill_soon(FILL_DELAY_SECONDS)
         return left
 
     async def take_up(self, document_ids: Collection[str]) -> None:
@@ -184,7 +189,7 @@ class MemoryIndex:
             await self._write(self.upkeep.build, abandon=True)
             left = Left(1)
         self._built.set()
-        while left.texts and not left.is_missing:
+        while left.texts and not (left.is_missing or left.is_others):
             await trio.sleep(PAUSE_SECONDS)
             left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS, abandon=True)
         await self._fill_vectors()

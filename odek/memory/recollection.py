@@ -46,7 +46,8 @@ class RecollectionParts(msgspec.Struct, frozen=True, kw_only=True):
     ``directory`` is the memory's. ``sessions`` returns the sessions for the index, None when
     there are none to search. ``embedder`` returns what makes vectors. ``ask`` puts a question to
     the model, None when there is none. ``emit`` takes what a person should know. ``nursery`` is
-    for the work that nobody waits for, ``limiter`` bounds the threads.
+    for the work that nobody waits for, ``limiter`` bounds the threads. Who ``keeps_up`` the index
+    also does what no question waits for.
     """
 
     directory: Path
@@ -57,6 +58,7 @@ class RecollectionParts(msgspec.Struct, frozen=True, kw_only=True):
     emit: Callable[[Event], None]
     nursery: trio.Nursery
     limiter: trio.CapacityLimiter
+    keeps_up: bool = True
 
 
 class Recollection:
@@ -81,7 +83,9 @@ class Recollection:
             vectors = None if embedder.fingerprint.startswith("rp/") else embedder
             space = vectors.fingerprint if vectors is not None else ""
             upkeep = upkeep_of(parts.directory, sessions, space=space, poll=trio.from_thread.check_cancelled)
-            self._index = MemoryIndex(upkeep, parts.nursery, parts.limiter, parts.emit, vectors)
+            self._index = MemoryIndex(
+                upkeep, parts.nursery, parts.limiter, parts.emit, vectors, keeps_up=parts.keeps_up
+            )
         return self._index
 
     async def recall(

@@ -60,7 +60,8 @@ class MemoryParts(msgspec.Struct, frozen=True, kw_only=True):
 
     ``ask`` puts a question to the model, None when there is none. ``emit`` takes what happens
     and never waits. ``watched`` says that the directory is watched from the first turn on.
-    ``sessions`` returns the sessions as they are indexed, None for episodes alone.
+    ``sessions`` returns the sessions as they are indexed, None for episodes alone. Who ``keeps_up``
+    the index does so behind the agent too.
     """
 
     settings: MemorySettings = MemorySettings()
@@ -69,6 +70,7 @@ class MemoryParts(msgspec.Struct, frozen=True, kw_only=True):
     emit: Callable[[Event], None] = _ignore
     watched: bool = False
     sessions: "Callable[[], Sessions] | None" = None
+    keeps_up: bool = True
 
 
 @asynccontextmanager
@@ -119,6 +121,7 @@ class Memory:
                 emit=parts.emit,
                 nursery=nursery,
                 limiter=self._limiter,
+                keeps_up=parts.keeps_up,
             )
         )
         self._tried: dict[Target, int] = {}

@@ -24,6 +24,9 @@ __all__ = ["Deleted", "SessionStore", "Trimmed"]
 READ_LIMIT_BYTES = 64 * 1024 * 1024
 """Twice what is written: a session that was edited by hand may have grown."""
 
+OWN_SECONDS = 0.05
+"""Who looks whether a session is open holds its lock for some microseconds: no reason to say that it is."""
+
 _DAY_SECONDS = 86_400
 
 
@@ -192,7 +195,7 @@ class SessionStore:
         path = lock_path(self._directory, session)
         ensure_directory(path.parent)
         try:
-            return hold(path, timeout_seconds=0)
+            return hold(path, timeout_seconds=OWN_SECONDS)
         except StoreBusyError as error:
             holder = "another process" if error.pid is None else f"another odek (pid {error.pid})"
             raise StoreBusyError(f"session {session} is open in {holder}", pid=error.pid) from None

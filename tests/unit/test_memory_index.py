@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from odek.events import Event, Notice
 from odek.index.document import Filter, Kind
@@ -17,7 +18,7 @@ from odek.memory.episodes import EpisodeStore, Provenance
 from odek.memory.facts import FactLimits
 from odek.memory.index_upkeep import FINGERPRINT
 from odek.memory.recollection import Recalled
-from odek.memory.service import Memory, MemoryParts, open_memory
+from odek.memory.service import SCAN_AGAIN_SECONDS, Memory, MemoryParts, open_memory
 from odek.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from odek.sessions.indexed import take_up_sessions
 from odek.sessions.store import SessionStore
@@ -129,6 +130,20 @@ async def test_what_others_do_to_the_files_is_seen_at_the_next_question(tmp_path
 
     assert done.returncode == 0
     assert (before, added, edited, deleted, keeper) == ([name], ["other"], [], [], ["other"])
+
+
+async def test_a_text_edited_in_place_is_found_by_its_new_words_within_a_second(
+    tmp_path: Path, mock_clock: MockClock
+) -> None:
+    """Nothing came or went, so that only a scan tells; one a second is made."""
+    remember(tmp_path, "own", "The harbour pilot prefers tea.")
+    async with opened(tmp_path) as memory:
+        await memory.recall(ASKED)
+        (tmp_path / "memory" / "own.md").write_text("The lighthouse keeper prefers rum.")
+        mock_clock.jump(SCAN_AGAIN_SECONDS)
+        found = ids_of(await memory.recall("does the lighthouse keeper like rum?"))
+
+    assert found == ["own"]
 
 
 async def test_a_session_that_goes_on_keeps_what_is_indexed_of_it(tmp_path: Path) -> None:
