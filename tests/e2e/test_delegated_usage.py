@@ -50,7 +50,7 @@ async def one_life(folder: Path, dice: random.Random) -> None:
     work = [tool_call_answer([("plan", {"steps": []})]), text_answer("done")]
 
     def choose(request: RecordedRequest) -> Answer:
-        rounds = sum(message["role"] == "assistant" for message in request.json["messages"])
+        rounds: int = sum(message["role"] == "assistant" for message in request.json["messages"])
         if is_child(request):
             return work[rounds]
         return [delegate({"goal": "one"}, {"goal": "two"}), *[text_answer("all done")] * 3][rounds]

@@ -44,7 +44,7 @@ def tree(parent: list[Answer], agents: dict[str, list[Answer]]) -> Answer:
 
     def choose(request: RecordedRequest) -> Answer:
         messages = request.json["messages"]
-        rounds = sum(message["role"] == "assistant" for message in messages)
+        rounds: int = sum(message["role"] == "assistant" for message in messages)
         if not is_child(request):
             return parent[rounds]
         task = next(message["content"] for message in messages if message["role"] == "user")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import trio
@@ -68,8 +68,9 @@ def batch_with(person: Person, workspace: Path) -> Batch:
         emit=lambda _event: None,
         taint=lambda _reasons, _ingested: None,
     )
+    tools: dict[str, Tool[Any]] = {"runner": Runner()}
     return Batch(
-        tools={"runner": Runner()},
+        tools=tools,
         gate=gate,
         emit=lambda _event: None,
         mask=lambda text: text,
@@ -121,7 +122,7 @@ async def test_trust_given_to_one_command_does_not_reach_a_compound(tmp_path: Pa
     """A trusted class runs single commands of it unasked, and asks about everything joined to one."""
     script = tmp_path / "run.sh"
     script.write_text("echo one\n")
-    person = Person("trust_class", *["approve"] * 8)
+    person = Person("trust_class", *("approve",) * 8)
     batch = batch_with(person, tmp_path)
 
     async def questions(command: str) -> int:

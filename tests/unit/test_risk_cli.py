@@ -3,6 +3,7 @@
 import io
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -114,7 +115,7 @@ def test_for_programs_everything_is_in_one_object(capsys: Output) -> None:
         "action": "prompt",
         "trustable": True,
     }
-    first, *_, last = found["parts"]  # type: ignore[misc] - a list of objects
+    first, *_, last = cast("list[dict[str, object]]", found["parts"])
     assert first == {
         "command": 1,
         "text": "cat /etc/hostname",
