@@ -60,6 +60,7 @@ class HttpEmbedder:
         self._kept: dict[str, Vector] = {}
         self._closed_until = -math.inf
         self._last_failure = ""
+        self._answered_dims = 0
 
     @property
     def fingerprint(self) -> str:
@@ -72,7 +73,8 @@ class HttpEmbedder:
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return one vector for each text; see ``Embedder.embed``."""
         wanted = [clip_bytes(text, _TEXT_BYTES) for text in texts]
-        found = {text: self._kept[text] for text in wanted if text in self._kept}
+        kept = ((text, self._kept.get(text)) for text in wanted)
+        found = {text: vector for text, vector in kept if vector is not None and self._fits(vector)}
         if missing := [text for text in dict.fromkeys(wanted) if text not in found]:
             loaded = await trio.to_thread.run_sync(self._cache.load, missing, abandon_on_cancel=True)
             found |= {
@@ -81,13 +83,16 @@ class HttpEmbedder:
                 if vector is not None and self._fits(vector)
             }
             found |= await self._fetch([text for text in missing if text not in found])
-            if len({len(vector) for vector in found.values()}) > 1:  # the server has another model by now
+            if _is_mixed(found):  # the server has another model by now
                 found = await self._fetch(list(dict.fromkeys(wanted)))
+                if _is_mixed(found):
+                    raise EmbeddingError(f"{self._host} answers vectors of one size now, of another then")
             self._keep(found)
         return [found[text] for text in wanted]
 
     def _fits(self, vector: Vector) -> bool:
-        return self._settings.dims in (0, len(vector))
+        """Tell whether a vector made earlier is of the size that the server gives now, as far as is known."""
+        return {self._settings.dims, self._answered_dims} <= {0, len(vector)}
 
     def _keep(self, found: dict[str, Vector]) -> None:
         if len(self._kept) + len(found) > _KEPT:
@@ -109,6 +114,7 @@ class HttpEmbedder:
                 raise
             with suppress(StoreError):  # a cache: without it texts are sent again, which is all
                 await trio.to_thread.run_sync(self._cache.store, batch, vectors)
+            self._answered_dims = len(vectors[0])
             found |= zip(batch, vectors, strict=True)
         return found
 
@@ -192,6 +198,10 @@ class HttpEmbedder:
         if not np.isfinite(lengths).all():
             raise EmbeddingError(f"{self._host} answered numbers beyond all bounds")
         return list((rows / np.where(lengths > 0, lengths, 1)).astype(np.float32))
+
+
+def _is_mixed(found: dict[str, Vector]) -> bool:
+    return len({len(vector) for vector in found.values()}) > 1
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
