@@ -45,6 +45,7 @@ class IndexVectors:
         self._embedder = embedder
         self._tell = tell
         self._rests_until = float("-inf")
+        self._is_failing = False
 
     @property
     def space(self) -> str:
@@ -83,11 +84,15 @@ class IndexVectors:
 
     async def _made(self, texts: list[str]) -> list[Vector] | None:
         try:
-            return await self._embedder.embed(texts)
+            made = await self._embedder.embed(texts)
         except EmbeddingError as error:
             self._rest(str(error))
             return None
+        self._is_failing = False
+        return made
 
     def _rest(self, problem: str) -> None:
         self._rests_until = trio.current_time() + BACK_OFF_SECONDS
-        self._tell(f"memory: {problem}; meanwhile words alone decide what is recalled")
+        if not self._is_failing:  # each time it would be said in other words: how long it is to rest
+            self._tell(f"memory: {problem}; meanwhile words alone decide what is recalled")
+        self._is_failing = True

@@ -101,7 +101,8 @@ async def test_what_is_said_in_other_words_is_found(tmp_path: Path) -> None:
 async def test_a_server_that_fails_and_recovers(tmp_path: Path, mock_clock: MockClock) -> None:
     """After a 500 words decide, told once; half a minute later the vectors are made."""
     mock_clock.rate = 1
-    async with open_model_server([error_answer(500, "loading")], default=model()) as server:
+    failures = [error_answer(500, "loading"), error_answer(502, "still loading")]
+    async with open_model_server(failures, default=model()) as server:
         setup = Setup(tmp_path, server)
         await setup.fill()
         await setup.fill()
@@ -111,8 +112,9 @@ async def test_a_server_that_fails_and_recovers(tmp_path: Path, mock_clock: Mock
         assert "500" in told
         assert "words alone decide" in told
 
-        mock_clock.jump(BACK_OFF_SECONDS + 1)
-        await setup.fill()
+        for _ in failures:
+            mock_clock.jump(BACK_OFF_SECONDS + 1)
+            await setup.fill()
         assert await setup.find("an orchestra played") == ["violins"]
     assert len(setup.told) == 1
 
