@@ -21,6 +21,7 @@ from odek.config.settings import Config
 from odek.errors import ConfigError, StoreBusyError, StoreError
 from odek.events import Event, Notice, PlanChanged
 from odek.gate import PolicyGate
+from odek.guard import SecondOpinion, guard_of
 from odek.llm.choice import choose
 from odek.llm.model import Model
 from odek.loop import Agent
@@ -130,7 +131,9 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
         if ending is not None:
             ending.catch_up(current=session.id)
             stack.push_async_callback(close_session, session, ending)
-        layer = await _open_extended(stack, setup, model, masker.mask) if memory is not None else None
+        layer = None
+        if memory is not None:
+            layer = await _open_extended(stack, setup, model, masker.mask, memory.object_to)
         auditor = await open_auditor_of(stack, setup, session, where, masker.mask)
         background = await stack.enter_async_context(open_background())
         plan = Plan(lambda steps: setup.emit(PlanChanged(steps)))
@@ -222,14 +225,20 @@ async def open_extended_alone(setup: Setup, *, needs_model: bool) -> AsyncGenera
         raise ConfigError("memory.enabled is false; nothing is remembered")
     async with AsyncExitStack() as stack:
         model = await _open_model(stack, setup) if needs_model else None
-        layer = await _open_extended(stack, setup, model, Masker(setup.resolved.secrets).mask)
+        guard = guard_of(setup.resolved.config.guard, setup.emit)
+        object_to = guard.object_to if guard is not None else None
+        layer = await _open_extended(stack, setup, model, Masker(setup.resolved.secrets).mask, object_to)
         if layer is None:
             raise ConfigError("memory.extended.enabled is false")
         yield layer
 
 
 async def _open_extended(
-    stack: AsyncExitStack, setup: Setup, model: Model | None, mask: Callable[[str], str]
+    stack: AsyncExitStack,
+    setup: Setup,
+    model: Model | None,
+    mask: Callable[[str], str],
+    object_to: SecondOpinion | None,
 ) -> "ExtendedLayer | None":
     """Open Extended Memory; None, and nothing loaded, when it is switched off."""
     config = setup.resolved.config
@@ -238,7 +247,7 @@ async def _open_extended(
     from odek.extended_wiring import open_extended
 
     asked = model if choose(config, "").endpoint is not None else None
-    return await stack.enter_async_context(open_extended(setup, asked, mask))
+    return await stack.enter_async_context(open_extended(setup, asked, mask, object_to))
 
 
 async def _open_model(stack: AsyncExitStack, setup: Setup) -> Model:

@@ -13,6 +13,7 @@ from odek.config.extended_settings import ExtendedSettings
 from odek.config.settings import Config
 from odek.errors import ConfigError
 from odek.events import Notice
+from odek.guard import SecondOpinion
 from odek.llm.choice import choose
 from odek.llm.model import Model
 from odek.memory.drain import Drain, open_drained_jobs
@@ -46,7 +47,10 @@ class ExtendedLayer(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def open_extended(
-    setup: Setup, model: Model | None, mask: Callable[[str], str]
+    setup: Setup,
+    model: Model | None,
+    mask: Callable[[str], str],
+    object_to: SecondOpinion | None = None,
 ) -> AsyncGenerator[ExtendedLayer]:
     """Yield the layer; leaving waits for what runs beside the answer within the setup's drain.
 
@@ -77,6 +81,7 @@ async def open_extended(
             emit=setup.emit,
             mask=mask,
             now=now,
+            object_to=object_to,
         )
         yield ExtendedLayer(
             settings,

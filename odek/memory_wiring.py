@@ -11,6 +11,7 @@ import trio
 from odek.embedding.choice import check_embedder, choose_embedder
 from odek.embedding.embedder import Embedder
 from odek.events import Notice
+from odek.guard import guard_of
 from odek.llm.choice import choose
 from odek.llm.model import Model
 from odek.memory.ask import ask_with
@@ -50,12 +51,14 @@ async def open_memory_of(stack: AsyncExitStack, setup: Setup, model: Model) -> M
     check_embedder(setup.resolved.config, setup.resolved.origins)
     limits = FactLimits(user=settings.facts_limit_user, env=settings.facts_limit_env)
     is_offline = choose(setup.resolved.config, "").endpoint is None
+    guard = guard_of(setup.resolved.config.guard, setup.emit)
     parts = MemoryParts(
         settings=settings,
         make_embedder=partial(embedder_of, setup),
         ask=None if is_offline else ask_with(model, timeout_seconds=ANSWER_SECONDS),
         emit=setup.emit,
         watched=setup.watch_memory,
+        object_to=guard.object_to if guard is not None else None,
         sessions=partial(_sessions, setup.home),
         keeps_up=setup.order is None,  # of many subagents none needs to
     )

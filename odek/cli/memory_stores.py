@@ -2,12 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from odek.config.memory_settings import MemorySettings
+    from odek.config.settings import Config
     from odek.memory.episodes import EpisodeLimits, EpisodeStore
     from odek.memory.facts import FactLimits, FactStore
     from odek.memory.journal import Origin
@@ -33,12 +34,17 @@ def memory_directory() -> Path:
     return home_directory(os.environ) / "memory"
 
 
-def memory_settings() -> "MemorySettings":
-    """Return the settings that apply here."""
+def memory_config() -> "Config":
+    """Return the configuration that applies here."""
     from odek.config.files import load
     from odek.home import home_directory
 
-    return load(home_directory(os.environ), Path.cwd(), os.environ, {}).config.memory
+    return load(home_directory(os.environ), Path.cwd(), os.environ, {}).config
+
+
+def memory_settings() -> "MemorySettings":
+    """Return the settings of the memory that apply here."""
+    return memory_config().memory
 
 
 def fact_limits(settings: "MemorySettings") -> "FactLimits":
@@ -59,7 +65,27 @@ def open_facts() -> "FactStore":
     """Return the facts."""
     from odek.memory.facts import FactStore
 
-    return FactStore(memory_directory(), fact_limits(memory_settings()), notify=say)
+    config = memory_config()
+    return FactStore(
+        memory_directory(), fact_limits(config.memory), notify=say, object_to=_second_opinion(config)
+    )
+
+
+def _second_opinion(config: "Config") -> "Callable[[str], str] | None":
+    """Return what asks the guard about a text, None where there is no guard."""
+    if config.guard.provider == "local":
+        return None
+    import trio
+
+    from odek.events import Event, Notice
+    from odek.guard import guard_of
+
+    def tell(event: Event) -> None:
+        if isinstance(event, Notice):
+            say(event.text)
+
+    guard = guard_of(config.guard, tell)
+    return None if guard is None else lambda text: trio.run(guard.object_to, [text])[0]
 
 
 def open_episodes() -> "EpisodeStore":

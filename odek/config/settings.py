@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from odek.config.guard_settings import GuardSettings
 from odek.config.memory_settings import EmbeddingSettings, MemorySettings
 from odek.config.section import Facets, Section, setting
 
@@ -21,6 +22,7 @@ __all__ = [
     "Config",
     "DangerousSettings",
     "EmbeddingSettings",
+    "GuardSettings",
     "LlmSettings",
     "MemorySettings",
     "PriceSettings",
@@ -228,12 +230,17 @@ class Config(Section, frozen=True, kw_only=True):
     subagent: SubagentSettings = SubagentSettings()
     memory: MemorySettings = MemorySettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
+    guard: GuardSettings = GuardSettings()
 
 
 UNUSED = frozenset(
     {
         "compaction",
-        "guard",
+        "guard.scan.mcp_descriptions",
+        "guard.scan.skills",
+        "guard.scan.system_prompt",
+        "guard.scan.telegram",
+        "guard.scan.tool_outputs",
         "maintenance",
         "mcp_servers",
         "planning",

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -14,11 +14,11 @@ import trio
 from odek.config.memory_settings import EmbeddingSettings
 from odek.embedding.embedder import Vector
 from odek.embedding.vector_cache import VectorCache
-from odek.errors import EmbeddingError, StoreError
+from odek.errors import EmbeddingError, ModelUnavailableError, StoreError
 from odek.text import clip_bytes
 
 if TYPE_CHECKING:
-    import httpx2
+    from odek.llm.post import Reply
 
 __all__ = ["HttpEmbedder"]
 
@@ -120,61 +120,28 @@ class HttpEmbedder:
 
     async def _ask(self, batch: list[str]) -> list[Vector]:
         body = msgspec.json.encode({"model": self._settings.model, "input": batch})
-        with trio.move_on_after(self._settings.timeout_seconds), self._translated():
+        with trio.move_on_after(self._settings.timeout_seconds):
             answer = await self._post(body)
             return self._vectors(answer, len(batch))
         raise EmbeddingError(f"{self._host} made no vectors within {self._settings.timeout_seconds:g} s")
 
     async def _post(self, body: bytes) -> bytes:
-        import ssl
+        from odek.llm.post import post
 
-        import httpx2
+        headers = {"Authorization": f"Bearer {self._settings.api_key}"} if self._settings.api_key else {}
+        try:
+            reply = await post(self._url, body, limit_bytes=_RESPONSE_BYTES, headers=headers)
+        except ModelUnavailableError as error:
+            raise EmbeddingError(f"cannot get vectors from {error}") from error
+        if not reply.is_success:
+            raise EmbeddingError(self._refusal(reply))
+        return reply.body
 
-        from odek.llm.transport import trusting_context
-
-        if self._url.startswith("https:"):
-            context = await trio.to_thread.run_sync(trusting_context, abandon_on_cancel=True)
-        else:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, and costs no time
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        if self._settings.api_key:
-            headers["Authorization"] = f"Bearer {self._settings.api_key}"
-        # A client for each request: half a millisecond, and nothing to close later. No redirect is followed:
-        # texts and key go where the settings say.
-        async with httpx2.AsyncClient(verify=context, headers=headers, timeout=None) as http:
-            received = bytearray()
-            too_long = trio.CancelScope()  # leaving the iteration early would strand its generators
-            with too_long:
-                async with http.stream("POST", self._url, content=body) as response:
-                    async for piece in response.aiter_bytes():
-                        received += piece
-                        if len(received) > _RESPONSE_BYTES:
-                            too_long.cancel()
-            if too_long.cancelled_caught:
-                raise EmbeddingError(f"{self._host} sent more than {_RESPONSE_BYTES:,} bytes")
-            if not response.is_success:
-                raise EmbeddingError(self._refusal(response, bytes(received)))
-        return bytes(received)
-
-    def _refusal(self, response: "httpx2.Response", body: bytes) -> str:
+    def _refusal(self, reply: "Reply") -> str:
         from odek.llm.faults import fault_of_status, without_secret
 
-        told = without_secret(body, self._settings.api_key)
-        return fault_of_status(
-            response.status_code, response.headers, told, host=self._host, now=time.time()
-        ).message
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turn what the HTTP library and the system raise into an EmbeddingError."""
-        import httpx2
-
-        from odek.llm.transport import root_cause
-
-        try:
-            yield
-        except (httpx2.RequestError, httpx2.InvalidURL, OSError, ValueError, ImportError) as error:
-            raise EmbeddingError(f"cannot get vectors from {self._host}: {root_cause(error)}") from error
+        told = without_secret(reply.body, self._settings.api_key)
+        return fault_of_status(reply.status, reply.headers, told, host=self._host, now=time.time()).message
 
     def _vectors(self, answer: bytes, count: int) -> list[Vector]:
         import numpy as np

@@ -76,6 +76,11 @@ async def consolidate(
         return Consolidated(before, after, applied=False, reason=reason)
     if dry_run:
         return Consolidated(before, after, applied=False, reason="dry run")
+    try:  # before the file is locked: looking at a text may take a while
+        for text in set(after) - set(before):
+            await trio.to_thread.run_sync(store.check_content, text, limiter=limiter)
+    except MemoryRefusedError as error:
+        return Consolidated(before, after, applied=False, reason=str(error))
     withheld = [fact.text for fact in facts.entries if fact.rejection]
     replace = partial(store.replace_all, target, facts.content_hash, [*withheld, *after], origin=origin)
     try:

@@ -105,7 +105,8 @@ class FactStore:
     """The fact files below ``directory``, which is made when something is stored.
 
     ``poll`` is called while waiting for the lock and may raise to give up. ``notify`` gets
-    a line for whatever was repaired on the way, or could not be recorded.
+    a line for whatever was repaired on the way, or could not be recorded. ``object_to``
+    is asked about new content that passed the scan, and says why it is refused, "" if it is not.
 
     Every method may raise StoreError: a file cannot be read or written. A file that
     cannot be read is never overwritten. What is changed goes to the journal with its
@@ -119,7 +120,9 @@ class FactStore:
         *,
         poll: Callable[[], None] | None = None,
         notify: Callable[[str], None] | None = None,
+        object_to: Callable[[str], str] | None = None,
     ) -> None:
+        self._object_to = object_to
         self._directory = directory
         self._limits = limits
         self._poll = poll
@@ -139,7 +142,7 @@ class FactStore:
         text = canonical(content)
         if not text:
             raise MemoryRefusedError("memory: content is empty; say what to store")
-        if reason := _rejection(text):
+        if reason := _rejection(text) or (self._object_to(text) if self._object_to else ""):
             raise MemoryRefusedError(f"memory: content is not stored: {reason}")
         return text
 

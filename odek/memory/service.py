@@ -13,6 +13,7 @@ from odek.config.memory_settings import MemorySettings
 from odek.embedding.embedder import Embedder
 from odek.errors import StoreError
 from odek.events import Event, MemoryEvent, Notice
+from odek.guard import SecondOpinion, in_thread
 from odek.memory.ask import Ask
 from odek.memory.context_text import fill_warning
 from odek.memory.drain import Drain, open_drained_jobs
@@ -60,8 +61,8 @@ class MemoryParts(msgspec.Struct, frozen=True, kw_only=True):
 
     ``ask`` puts a question to the model, None when there is none. ``emit`` takes what happens
     and never waits. ``watched`` says that the directory is watched from the first turn on.
-    ``sessions`` returns the sessions as they are indexed, None for episodes alone. Who ``keeps_up``
-    the index does so behind the agent too.
+    ``object_to`` is a second opinion on new texts. ``sessions`` returns the sessions as they are
+    indexed, None for episodes alone. Who ``keeps_up`` the index does so behind the agent too.
     """
 
     settings: MemorySettings = MemorySettings()
@@ -69,6 +70,7 @@ class MemoryParts(msgspec.Struct, frozen=True, kw_only=True):
     ask: Ask | None = None
     emit: Callable[[Event], None] = _ignore
     watched: bool = False
+    object_to: SecondOpinion | None = None
     sessions: "Callable[[], Sessions] | None" = None
     keeps_up: bool = True
 
@@ -78,9 +80,11 @@ async def open_memory(
     directory: Path, limits: FactLimits, parts: MemoryParts | None = None
 ) -> AsyncGenerator["Memory"]:
     """Open the memory below ``directory`` and freeze what the prompt says of it."""
-    store = FactStore(directory, limits, poll=trio.from_thread.check_cancelled)
+    parts = parts or MemoryParts()
+    second = in_thread(parts.object_to)
+    store = FactStore(directory, limits, poll=trio.from_thread.check_cancelled, object_to=second)
     async with open_drained_jobs(Drain(CONSOLIDATION_GRACE_SECONDS)) as jobs, trio.open_nursery() as nursery:
-        memory = Memory(directory, store, parts or MemoryParts(), nursery, jobs)
+        memory = Memory(directory, store, parts, nursery, jobs)
         await memory.freeze()
         yield memory
         nursery.cancel_scope.cancel()
@@ -94,15 +98,11 @@ class Memory:
     """
 
     def __init__(
-        self,
-        directory: Path,
-        store: FactStore,
-        parts: MemoryParts,
-        nursery: trio.Nursery,
-        jobs: trio.Nursery,
+        self, directory: Path, store: FactStore, parts: MemoryParts, nursery: trio.Nursery, jobs: trio.Nursery
     ) -> None:
         self.directory = directory
         self.settings = parts.settings
+        self.object_to = parts.object_to
         self._store = store
         self._parts = parts
         self._nursery = nursery

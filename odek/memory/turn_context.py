@@ -128,7 +128,7 @@ class TurnContext:
         if self._keep_record:
             await self._record(wanted, recalled, atoms_considered)
         said = {line for text in earlier for line in text.splitlines()}
-        buffer = [line for line in self._buffer() if line not in said]
+        buffer = await self._usable([line for line in self._session.buffer if line not in said])
         text = context_text(buffer, recalled.documents, await self._memory.fills())
         return tuple(filter(None, [text, *atoms]))
 
@@ -143,12 +143,17 @@ class TurnContext:
         message = clip_bytes(message, QUERY_BYTES - len(titles.encode()))
         return "\n".join(filter(None, [message, titles]))
 
-    def _buffer(self) -> Sequence[str]:
-        if not self._memory.settings.buffer_enabled or not self._session.buffer:
+    async def _usable(self, lines: Sequence[str]) -> Sequence[str]:
+        """Return the lines of the buffer that the model may be shown."""
+        if not self._memory.settings.buffer_enabled or not lines:
             return ()
         from odek.memory.buffer import usable_lines
 
-        return usable_lines(self._session.buffer)
+        lines = usable_lines(lines)
+        if self._memory.object_to is None or not lines:
+            return lines
+        objections = await self._memory.object_to(lines)
+        return [line for line, objection in zip(lines, objections, strict=True) if not objection]
 
     async def _record(self, query: str, recalled: Recalled, atoms: "Sequence[Considered]") -> None:
         """Write down what was considered; a record that cannot be written is none."""

@@ -24,6 +24,7 @@ LAYERS = {
     "odek.llm": 2,
     "odek.trust": 2,
     "odek.embedding": 2,
+    "odek.guard": 2,
     "odek.index": 2,
     "odek.memory": 2,
     "odek.tools": 3,

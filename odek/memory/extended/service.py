@@ -14,6 +14,7 @@ from odek.config.extended_settings import ExtendedSettings
 from odek.embedding.embedder import Embedder, cosine
 from odek.errors import EmbeddingError, StoreError
 from odek.events import Event, MemoryEvent, Notice
+from odek.guard import SecondOpinion
 from odek.memory.extended.atom import Atom
 from odek.memory.extended.atom_index import SCANNED_ATOMS, is_behind
 from odek.memory.extended.atom_store import EXTENDED, QUARANTINE, AtomStore
@@ -32,7 +33,16 @@ from odek.memory.extended.upkeep import (
     remove_unchanged,
     stats,
 )
-from odek.memory.extended.write import AtomIndex, Draft, Origin, Written, judge, neighbours, store_atoms
+from odek.memory.extended.write import (
+    AtomIndex,
+    Draft,
+    Origin,
+    Written,
+    judge,
+    judge_again,
+    neighbours,
+    store_atoms,
+)
 from odek.memory.substance import differs_in_substance
 
 __all__ = ["ExtendedMemory", "ExtendedParts", "RecalledAtoms"]
@@ -49,6 +59,7 @@ class ExtendedParts(msgspec.Struct, frozen=True, kw_only=True):
     ``memory`` is the memory's directory. ``index`` is used in threads, one at a time; ``reader``, of
     the same files, in the loop's own. ``project`` is the directory the person works in.
     ``emit`` takes what happens and never waits; ``mask`` hides secrets; ``now`` tells the time.
+    ``object_to`` is a second opinion on new statements, asked after the scan.
     """
 
     memory: Path
@@ -60,6 +71,7 @@ class ExtendedParts(msgspec.Struct, frozen=True, kw_only=True):
     emit: Callable[[Event], None]
     mask: Callable[[str], str]
     now: Callable[[], datetime]
+    object_to: SecondOpinion | None = None
 
 
 class RecalledAtoms(msgspec.Struct, frozen=True):
@@ -150,6 +162,8 @@ class ExtendedMemory:
         ]
         if not atoms:
             return []
+        if self._parts.object_to is not None:
+            atoms = await judge_again(atoms, self._parts.object_to)
         new = [atom for atom in atoms if not atom.reason]
         same_as, alike = await self._compare(new) if compare and new else ({}, {})
         if self.settings.associations_enabled:

@@ -1,6 +1,6 @@
 """How statements become atoms: cleaned, scanned, compared with what is there, stored. Blocks.
 
-What the scan rejects, and what is not the person's own word, is not lost: it waits in
+What the scan or the guard rejects, and what is not the person's own word, is not lost: it waits in
 quarantine for a person.
 """
 
@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from odek.guard import SecondOpinion
 from odek.index.document import Document, Filter, Hit
 from odek.memory.extended.atom import (
     DEFAULT_CONFIDENCE,
@@ -35,6 +36,7 @@ __all__ = [
     "atom_id_of",
     "document_of",
     "judge",
+    "judge_again",
     "neighbours",
     "store_atoms",
 ]
@@ -159,6 +161,19 @@ def judge(
         related=draft.related,
         reason=reason,
     )
+
+
+async def judge_again(atoms: Sequence[Atom], object_to: SecondOpinion) -> list[Atom]:
+    """Return ``atoms`` with a ``reason`` for those that passed the scan and not the second opinion."""
+    passed = [atom for atom in atoms if not atom.reason]
+    objections = await object_to([atom.text for atom in passed]) if passed else []
+    reasons = {atom.id: reason for atom, reason in zip(passed, objections, strict=True) if reason}
+    return [
+        msgspec.structs.replace(atom, reason=f"{SCAN_REJECTED}: {reasons[atom.id]}")
+        if atom.id in reasons
+        else atom
+        for atom in atoms
+    ]
 
 
 def neighbours(index: AtomIndex, text: str, count: int = NEIGHBOURS) -> list[tuple[str, str]]:
