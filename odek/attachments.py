@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from odek.errors import ToolError
+from odek.patterns import late_pattern
 from odek.text import clip_middle, without_surrogates
 from odek.tools.paths import Target, locate
 from odek.tools.regular import open_regular
@@ -17,7 +18,7 @@ __all__ = ["Attached", "attach"]
 FILE_LIMIT_BYTES = 256 * 1024
 """Of one file; the middle of a longer one is left out. About 64,000 tokens: more helps no model."""
 
-_MENTION = re.compile(r"""(?<!\S)@(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^\s"']+))""")
+_MENTION = late_pattern(r"""(?<!\S)@(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^\s"']+))""")
 LEFT_OUT = " bytes left out …]"
 """How ``clip_middle`` marks what is missing."""
 

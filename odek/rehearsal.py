@@ -22,6 +22,7 @@ from odek.llm.wire import encode_request
 from odek.memory.extract import without_outside
 from odek.memory.fact_file import FactFile
 from odek.messages import SystemMessage, UserMessage
+from odek.patterns import compile_patterns
 from odek.session_prompt import session_prompt
 from odek.sessions.unsaved import unsaved_session
 from odek.tools.tool import Tool, argument_schema
@@ -34,8 +35,9 @@ __all__ = ["prepare", "rehearse"]
 
 
 def prepare() -> None:
-    """Be ready to fork: rehearse, and read the certificates that all will trust."""
+    """Be ready to fork: rehearse, compile every pattern, and read the certificates that all will trust."""
     rehearse()
+    compile_patterns()
     with suppress(OSError):  # whoever needs them will say what is wrong
         trusting_context()
 

@@ -5,6 +5,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from odek.patterns import late_pattern
+
 __all__ = ["Bullet", "Fence", "Heading", "LineStart", "Plain", "Quote", "Rule", "TableRow", "classify"]
 
 LONGEST_ROW: Final = 4000
@@ -62,14 +64,14 @@ class TableRow(msgspec.Struct, frozen=True):
 
 LineStart = Plain | Quote | Bullet | Heading | Rule | Fence | TableRow
 
-_RULE: Final = re.compile(r"(?:\*[ ]*){3,}|(?:-[ ]*){3,}|(?:_[ ]*){3,}|={3,}[ ]*")
-_RULE_BEGUN: Final = re.compile(r"(?:\*[ ]*)+|(?:-[ ]*)+|(?:_[ ]*)+|=+[ ]*")
-_HEADING: Final = re.compile(r"(#{1,6}) +")
-_HEADING_BEGUN: Final = re.compile(r"#{1,6} *")
-_FENCE: Final = re.compile(r"(`{3,}|~{3,}) *([^`]*)")
-_FENCE_BEGUN: Final = re.compile(r"`{1,2}|~{1,2}|`{3,}[^`]*|~{3,}.*")
-_BULLET: Final = re.compile(r"(?:[-*+]|(\d{1,9}[.)]))( +)(?:\[([ xX])\] )?")
-_BULLET_BEGUN: Final = re.compile(r"(?:[-*+]|\d{1,9}[.)]?)(?: *| +\[(?:[ xX]\]?)?)")
+_RULE: Final = late_pattern(r"(?:\*[ ]*){3,}|(?:-[ ]*){3,}|(?:_[ ]*){3,}|={3,}[ ]*")
+_RULE_BEGUN: Final = late_pattern(r"(?:\*[ ]*)+|(?:-[ ]*)+|(?:_[ ]*)+|=+[ ]*")
+_HEADING: Final = late_pattern(r"(#{1,6}) +")
+_HEADING_BEGUN: Final = late_pattern(r"#{1,6} *")
+_FENCE: Final = late_pattern(r"(`{3,}|~{3,}) *([^`]*)")
+_FENCE_BEGUN: Final = late_pattern(r"`{1,2}|~{1,2}|`{3,}[^`]*|~{3,}.*")
+_BULLET: Final = late_pattern(r"(?:[-*+]|(\d{1,9}[.)]))( +)(?:\[([ xX])\] )?")
+_BULLET_BEGUN: Final = late_pattern(r"(?:[-*+]|\d{1,9}[.)]?)(?: *| +\[(?:[ xX]\]?)?)")
 
 
 def classify(line: str, *, complete: bool) -> LineStart | None:

@@ -11,19 +11,20 @@ import msgspec
 
 from odek.cli.layout import Span
 from odek.cli.style import Attr, Style
+from odek.patterns import late_pattern
 
 __all__ = ["Inline", "parse_inline"]
 
-_SPECIAL: Final = re.compile(r"[\\`*_~\[\]!<]")
+_SPECIAL: Final = late_pattern(r"[\\`*_~\[\]!<]")
 _PUNCTUATION: Final = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
-_CODE_SPAN: Final = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-_DUNDER: Final = re.compile(r"__\w+__(?!_)")  # a name of Python's; nobody sets one word in bold this way
-_AUTOLINK: Final = re.compile(r"<((?:https?|mailto|ftp)[^\s<>]*)>")
+_CODE_SPAN: Final = late_pattern(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_DUNDER: Final = late_pattern(r"__\w+__(?!_)")  # a name of Python's; nobody sets one word in bold this way
+_AUTOLINK: Final = late_pattern(r"<((?:https?|mailto|ftp)[^\s<>]*)>")
 # One level of brackets or parentheses inside; deeper ones do not occur in prose.
-_LINK: Final = re.compile(
+_LINK: Final = late_pattern(
     r"(!?)\[((?:[^\[\]\\]|\\.|\[[^\[\]]*\])*)\]\(\s*(<[^<>]*>|(?:[^\s()\\]|\\.|\([^\s()]*\))*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
 )
-_LINK_OPEN: Final = re.compile(r"\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*(?:\]\([^()]*(?:\([^()]*\)[^()]*)*)?$")
+_LINK_OPEN: Final = late_pattern(r"\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*(?:\]\([^()]*(?:\([^()]*\)[^()]*)*)?$")
 
 
 class Inline(msgspec.Struct, frozen=True):

@@ -1,6 +1,5 @@
 """Markdown tables laid out for a terminal: aligned, shrunk to fit, or a list when nothing fits."""
 
-import re
 from typing import Final, Literal
 
 import msgspec
@@ -8,13 +7,14 @@ import msgspec
 from odek.cli.inline import parse_inline
 from odek.cli.layout import Span, WordWrap, columns_of
 from odek.cli.style import Attr, Style
+from odek.patterns import late_pattern
 
 __all__ = ["render_table"]
 
 Align = Literal["left", "right", "center"]
 Cell = list[Span]
 
-_DELIMITER: Final = re.compile(r"\|?(?: *:?-+:? *\|)* *:?-+:? *\|? *")
+_DELIMITER: Final = late_pattern(r"\|?(?: *:?-+:? *\|)* *:?-+:? *\|? *")
 _NARROWEST_COLUMNS: Final = 8  # below this words break mid-way; no measurement behind it
 
 

@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from odek.errors import ConfigError
+from odek.patterns import late_pattern
 
 __all__ = ["parse_object"]
 
 # A string that is not closed runs to the end of its line; the JSON parser then names the place.
-_COMMENTS = re.compile(r'("(?:[^"\\\n]|\\.)*"?)|//[^\n]*|/\*(?:.*?)(\*/|\Z)', re.DOTALL)
-_TRAILING_COMMAS = re.compile(r'("(?:[^"\\\n]|\\.)*"?)|,(?=\s*[}\]])')
+_COMMENTS = late_pattern(r'("(?:[^"\\\n]|\\.)*"?)|//[^\n]*|/\*(?:.*?)(\*/|\Z)', re.DOTALL)
+_TRAILING_COMMAS = late_pattern(r'("(?:[^"\\\n]|\\.)*"?)|,(?=\s*[}\]])')
 
 
 def parse_object(text: str, name: str) -> dict[str, Any]:

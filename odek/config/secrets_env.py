@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator
 
 from odek.errors import ConfigError
+from odek.patterns import late_pattern
 
 __all__ = ["parse_secrets"]
 
-_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)", re.DOTALL)
-_DOUBLE_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(?:#.*)?', re.DOTALL)
-_SINGLE_QUOTED = re.compile(r"'([^']*)'\s*(?:#.*)?", re.DOTALL)
+_LINE = late_pattern(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)", re.DOTALL)
+_DOUBLE_QUOTED = late_pattern(r'"((?:[^"\\]|\\.)*)"\s*(?:#.*)?', re.DOTALL)
+_SINGLE_QUOTED = late_pattern(r"'([^']*)'\s*(?:#.*)?", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
 
 

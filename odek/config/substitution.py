@@ -1,13 +1,14 @@
 """``${NAME}`` in a text of a file becomes the variable's value; any other ``$`` stays."""
 
-import re
 from collections.abc import Callable, Collection, Mapping
+
+from odek.patterns import late_pattern
 
 __all__ = ["looks_like_credential", "names_in", "substitute", "substitute_public"]
 
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_CREDENTIAL_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|PRIVATE|AUTH|COOKIE|PWD|DSN")
-_URL_WITH_USER = re.compile(r"://[^/\s]*@")
+_REFERENCE = late_pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_CREDENTIAL_NAME = late_pattern(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|PRIVATE|AUTH|COOKIE|PWD|DSN")
+_URL_WITH_USER = late_pattern(r"://[^/\s]*@")
 
 
 def names_in(text: str) -> list[str]:

@@ -1,6 +1,5 @@
 """``ODEK_*`` variables: which key one sets, and its text as a value of that key."""
 
-import re
 from collections.abc import Iterable
 from functools import cache
 from types import NoneType
@@ -9,6 +8,7 @@ from typing import Any, get_args, get_origin
 from odek.config.checking import nearest
 from odek.config.keys import Key, bare, table, variables
 from odek.config.settings import UNUSED
+from odek.patterns import late_pattern
 
 __all__ = ["DEBUG_VARIABLE", "HOME_VARIABLE", "complaint", "in_order", "is_unused", "parsed"]
 
@@ -20,8 +20,8 @@ DEBUG_VARIABLE = "ODEK_DEBUG"
 
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 # Bounded, so that no text becomes an infinite or endless number.
-_INTEGER = re.compile(r"[+-]?\d{1,18}")
-_NUMBER = re.compile(r"[+-]?(\d{1,18}(\.\d{0,18})?|\.\d{1,18})([eE][+-]?\d{1,2})?")
+_INTEGER = late_pattern(r"[+-]?\d{1,18}")
+_NUMBER = late_pattern(r"[+-]?(\d{1,18}(\.\d{0,18})?|\.\d{1,18})([eE][+-]?\d{1,2})?")
 
 
 def in_order(names: Iterable[str]) -> list[str]:

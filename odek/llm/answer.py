@@ -5,7 +5,6 @@ The bytes are an event stream, or one JSON body from a server that ignores
 tells. Nothing here knows HTTP or waits.
 """
 
-import re
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -16,12 +15,13 @@ from odek.llm.sse import ServerSentEvent, SseDecoder
 from odek.llm.toolcalls import ToolCallAssembler
 from odek.llm.usage import merged, read_usage
 from odek.messages import AssistantMessage
+from odek.patterns import late_pattern
 
 __all__ = ["AnswerDecoder"]
 
 _HEAD_BYTES = 16 * 1024  # kept of a body that is no answer, to say in the error what it was
 _BLANK = b"\xef\xbb\xbf \t\r\n"  # a byte order mark and white space, in any order
-_STREAM_LINE = re.compile(rb":|(data|event|id|retry)\b")
+_STREAM_LINE = late_pattern(rb":|(data|event|id|retry)\b")
 
 _FINISH_REASONS: Final[dict[str, FinishReason]] = {
     "length": "length",

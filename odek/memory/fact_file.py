@@ -10,11 +10,13 @@ from functools import lru_cache
 
 import msgspec
 
+from odek.patterns import late_pattern
+
 __all__ = ["FactFile", "canonical"]
 
 _BOM = b"\xef\xbb\xbf"
 _MARK = "§".encode()
-_SEPARATOR = re.compile(rb"(?:\A|\r?\n)" + _MARK + rb"(?=\r?\n|\r?\Z)")
+_SEPARATOR = late_pattern(rb"(?:\A|\r?\n)" + _MARK + rb"(?=\r?\n|\r?\Z)")
 
 
 def canonical(text: str) -> str:

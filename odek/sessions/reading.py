@@ -4,7 +4,6 @@ A file as this version writes it is decoded in one step. One by another program,
 hand, cut off or damaged is read as far as it can be, message by message.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from json import JSONDecoder
 from pathlib import Path
@@ -15,6 +14,7 @@ import msgspec
 from odek.errors import StoreCorruptError
 from odek.events import Usage
 from odek.messages import Message
+from odek.patterns import late_pattern
 from odek.sessions.document import Document, Header
 from odek.sessions.foreign import message_of
 from odek.sessions.heads import fields_before_messages
@@ -27,9 +27,9 @@ DAMAGED_SESSION = "damaged_session"
 """The taint of a session whose record of taints cannot be read."""
 
 # A quote inside a JSON string has a backslash in front, so these never match within a text.
-_MESSAGES = re.compile(r'(?<!\\)"messages"\s*:\s*\[')
-_MESSAGE = re.compile(r'\{\s*"role"\s*:')
-_FLAG = re.compile(r'"(episode_untrusted|untrusted_ingested)"\s*:\s*(true|false)')
+_MESSAGES = late_pattern(r'(?<!\\)"messages"\s*:\s*\[')
+_MESSAGE = late_pattern(r'\{\s*"role"\s*:')
+_FLAG = late_pattern(r'"(episode_untrusted|untrusted_ingested)"\s*:\s*(true|false)')
 
 _DECODER = JSONDecoder(strict=False)
 

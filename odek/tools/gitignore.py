@@ -7,13 +7,13 @@ once, its parents included, come to other answers.
 """
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from odek.errors import ToolError
+from odek.patterns import late_pattern
 from odek.tools.globs import PathPattern
 from odek.tools.regular import open_regular
 
@@ -22,7 +22,7 @@ __all__ = ["IgnoreRules", "parse_rules"]
 RULES_BYTES = 1024 * 1024
 """Read of one file of rules; more is not rules but an accident."""
 
-_TRAILING_BLANKS = re.compile(r"(?<!\\) +\Z")
+_TRAILING_BLANKS = late_pattern(r"(?<!\\) +\Z")
 
 
 class Rule(msgspec.Struct, frozen=True):

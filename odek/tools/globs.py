@@ -4,20 +4,21 @@ import re
 from collections.abc import Sequence
 
 from odek.errors import ToolError
+from odek.patterns import late_pattern
 
 __all__ = ["Glob", "PathPattern"]
 
 ALTERNATIVES = 100
 """Patterns that braces may expand to; no measurement behind this."""
 
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-_TOKEN = re.compile(
+_BRACES = late_pattern(r"\{([^{}]*,[^{}]*)\}")
+_TOKEN = late_pattern(
     r"(?P<star>\*+)|(?P<any>\?)|\\(?P<escaped>.)"
     r"|\[(?P<negated>[!^]?)(?P<set>\]?(?:\[:\w+:\]|\\.|[^\]\\])*)\]"
     r"|(?P<plain>[^\\\[])",
     re.DOTALL,
 )
-_MEMBER = re.compile(r"\[:(?P<named>\w+):\]|\\(?P<escaped>.)|(?P<plain>.)", re.DOTALL)
+_MEMBER = late_pattern(r"\[:(?P<named>\w+):\]|\\(?P<escaped>.)|(?P<plain>.)", re.DOTALL)
 _NAMED_SETS = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
@@ -32,8 +33,8 @@ _NAMED_SETS = {
     "upper": "A-Z",
     "xdigit": "0-9a-fA-F",
 }
-_NOTHING = re.compile(r"(?!)")
-_ANY_NAME = re.compile("")
+_NOTHING = late_pattern(r"(?!)")
+_ANY_NAME = late_pattern("")
 
 
 class PathPattern:

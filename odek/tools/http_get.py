@@ -1,6 +1,5 @@
 """The ``http_get`` tool: one page of the web as text."""
 
-import re
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -9,6 +8,7 @@ import trio
 from msgspec import Meta
 
 from odek.errors import ToolError
+from odek.patterns import late_pattern
 from odek.text import clip_line, without_surrogates
 from odek.tools.addresses import is_public, parse_address, refusal
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
@@ -27,7 +27,7 @@ TOTAL_SECONDS = 60.0
 """For everything, redirects included; no measurement behind either."""
 
 _URL_CHARACTERS = 2000
-_NOT_IN_URL = re.compile("[\x00-\x20\x7f-\xa0\\\\\u2028\u2029\ud800-\udfff]")
+_NOT_IN_URL = late_pattern("[\x00-\x20\x7f-\xa0\\\\\u2028\u2029\ud800-\udfff]")
 
 
 class HttpGetArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

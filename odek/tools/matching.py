@@ -1,12 +1,12 @@
 """Replacing a passage of a text that a model quoted, exactly or apart from white space. Pure."""
 
-import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
 import msgspec
 
 from odek.errors import ToolError
+from odek.patterns import late_pattern
 from odek.text import clip_line
 
 __all__ = ["Replacement", "replace_passage"]
@@ -17,8 +17,8 @@ NAMED_MATCHES = 10
 COMPARED_LINES = 5000
 """Lines looked at for the most similar one, some 0.2 s; a hint is not worth more."""
 
-_NUMBERED = re.compile(r"\s*\d+│")
-_INDENT = re.compile(r"[ \t]*")
+_NUMBERED = late_pattern(r"\s*\d+│")
+_INDENT = late_pattern(r"[ \t]*")
 
 
 class Replacement(msgspec.Struct, frozen=True):

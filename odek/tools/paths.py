@@ -8,12 +8,13 @@ from pathlib import Path
 import msgspec
 
 from odek.errors import TargetChangedError, ToolError
+from odek.patterns import late_pattern
 from odek.storage.files import describe
 from odek.text import clip_line
 
 __all__ = ["Target", "confirm", "locate", "os_error", "shown_name"]
 
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_UNSAFE = late_pattern("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SHOWN_CHARACTERS = 300
 """A longer path is clipped in messages; no measurement behind this."""
 

@@ -8,7 +8,6 @@ lists the worktree while it is there.
 """
 
 import os
-import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -18,6 +17,7 @@ import msgspec
 import trio
 
 from odek.errors import StoreBusyError, StoreError, ToolError
+from odek.patterns import late_pattern
 from odek.storage.files import ensure_directory, read_file, remove_file, replace_file
 from odek.storage.locks import HeldLock, hold
 from odek.storage.trees import remove_tree
@@ -43,7 +43,7 @@ LIST_SECONDS = 30.0
 SWEEP_SECONDS = 5.0
 """For whoever sweeps to find that there is nothing to remove under a name that has just been chosen."""
 
-_NAME = re.compile(r"odek-[0-9a-f]{12}(?=$|\.)")
+_NAME = late_pattern(r"odek-[0-9a-f]{12}(?=$|\.)")
 """Of a worktree, and of the beginning of what lies beside it."""
 
 ANSWER_BYTES = 1024 * 1024

@@ -10,13 +10,18 @@ match is.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
+from odek.patterns import late_pattern
+
 __all__ = ["Anchors", "CredentialRule", "context_anchors", "credential_rules", "plain_anchors"]
+
+SHORT_CHARS = 4096
+"""Of a text in which each anchor may as well be looked for by itself: some 0.2 ms."""
 
 CHECKED_CHARS = 128
 """Of a secret that are looked at to tell it from a name or an example: the rest tells no more."""
@@ -58,18 +63,15 @@ class Anchors:
         rules = list(rules)
         self._alone = [rule for rule in rules if len(rule.anchor) == 1]  # their patterns begin with it
         shared = [rule for rule in rules if len(rule.anchor) > 1]
-        heads = _shortest([rule.anchor for rule in shared])
-        self._rules = {head: [rule for rule in shared if rule.anchor.startswith(head)] for head in heads}
-        # Capitals and signs are rare in most texts, so a pattern of their own passes over those fast.
-        groups = (
-            [head for head in heads if head[0].islower()],
-            [head for head in heads if not head[0].islower()],
-        )
-        self._patterns = [re.compile(_any_of(group)) for group in groups if group]
+        heads = _heads({rule.anchor for rule in shared})
+        self._rules: dict[str, list[CredentialRule]] = {head: [] for head in sorted(set(heads.values()))}
+        for rule in shared:
+            self._rules[heads[rule.anchor]].append(rule)
+        self._patterns: list[re.Pattern[str]] | None = None
 
     def __call__(self, text: str) -> Iterator[tuple[int, CredentialRule]]:
         """Yield each place where the anchor of a rule stands, with the rule."""
-        for pattern in self._patterns:
+        for pattern in self._patterns_for(text):
             found = pattern.search(text)
             while found is not None:
                 at = found.start()
@@ -78,17 +80,34 @@ class Anchors:
                         yield at, rule
                 found = pattern.search(text, at + 1)
         for rule in self._alone:
-            for found in rule.pattern.finditer(text):
-                yield found.start(), rule
+            if rule.anchor in text:
+                for found in rule.pattern.finditer(text):
+                    yield found.start(), rule
+
+    def _patterns_for(self, text: str) -> Sequence[re.Pattern[str]]:
+        """Return the patterns, or none where it is quickly seen that they find nothing."""
+        if self._patterns is None:
+            # Making them takes as long as a hundred short texts, and a short run has fewer.
+            if len(text) <= SHORT_CHARS and not any(map(text.__contains__, self._rules)):
+                return ()
+            # Capitals and signs are rare in most texts, so a pattern of their own passes over those fast.
+            groups = (
+                [head for head in self._rules if head[0].islower()],
+                [head for head in self._rules if not head[0].islower()],
+            )
+            self._patterns = [re.compile(_any_of(group)) for group in groups if group]
+        return self._patterns
 
 
-def _shortest(words: Iterable[str]) -> list[str]:
-    """Return those words that begin with no other one."""
-    kept: list[str] = []
-    for word in sorted(set(words)):
-        if not (kept and word.startswith(kept[-1])):
-            kept.append(word)
-    return kept
+def _heads(words: Iterable[str]) -> dict[str, str]:
+    """Return for each word the shortest one that it begins with."""
+    found: dict[str, str] = {}
+    head = ""
+    for word in sorted(words):
+        if not (head and word.startswith(head)):
+            head = word
+        found[word] = head
+    return found
 
 
 def _any_of(words: list[str]) -> str:
@@ -101,16 +120,16 @@ def _any_of(words: list[str]) -> str:
 
 
 _PLACEHOLDER_MARKS = ("xxxx", "***", "...", "<", ">", "${", "{{", "[redacted")
-_PLACEHOLDER_WORDS = re.compile(
+_PLACEHOLDER_WORDS = late_pattern(
     r"(your|my|the|some|example|changeme|change_me|placeholder|redacted|dummy|sample|password|passwd|secret"
     r"|token|none|null|undefined|true|false|todo|insert|replace)([-_ ].*)?$"
 )
 # What stands for a value: {name}, $NAME, %s, %(name)s, [name], :name, name(…).
-_REFERENCE = re.compile(r"\$?\{[^}]*\}?|\$\w+|%(?:\(\w*\)?)?\w?|\[\w+\]?|:\w+|\w+\([^)]*\)")
-_PATH = re.compile(r"[\w.@~-]*(?:/[\w.@~-]*)+")
-_DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
-_LOWER, _UPPER = re.compile(r"[a-z]"), re.compile(r"[A-Z]")
-_WORDS_OR_VERSION = re.compile(r"v?\d+(\.\d+)+\w*|\d+[a-z]{1,3}|([a-z]+[-_/.])+[a-z]*\d{0,2}")
+_REFERENCE = late_pattern(r"\$?\{[^}]*\}?|\$\w+|%(?:\(\w*\)?)?\w?|\[\w+\]?|:\w+|\w+\([^)]*\)")
+_PATH = late_pattern(r"[\w.@~-]*(?:/[\w.@~-]*)+")
+_DIGIT, _LETTER = late_pattern(r"\d"), late_pattern(r"[^\W\d_]")
+_LOWER, _UPPER = late_pattern(r"[a-z]"), late_pattern(r"[A-Z]")
+_WORDS_OR_VERSION = late_pattern(r"v?\d+(\.\d+)+\w*|\d+[a-z]{1,3}|([a-z]+[-_/.])+[a-z]*\d{0,2}")
 
 
 def _is_placeholder(text: str) -> bool:

@@ -3,10 +3,11 @@
 Folding is for comparison only; what is stored and shown is the text as it was.
 """
 
-import re
 import unicodedata
 from functools import lru_cache
 from pathlib import Path
+
+from odek.patterns import late_pattern
 
 __all__ = ["fold", "fold_mapped", "is_invisible", "latin", "position_of"]
 
@@ -33,7 +34,7 @@ _DEFAULT_IGNORABLE = frozenset(
 
 
 # Marks laid over letters; the vowel signs of other scripts are letters there.
-_OVERLAY = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]")
+_OVERLAY = late_pattern("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]")
 
 
 @lru_cache(maxsize=4096)

@@ -12,18 +12,20 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from odek.patterns import late_pattern
+
 __all__ = ["UNRESOLVED", "is_credential_name", "is_obeyed", "may_reach_credential"]
 
 UNRESOLVED: Final = "\x00"
 """A part of a word that only the running shell knows; NUL occurs in no real word."""
 
-_PATTERN: Final = re.compile(r"[*?\[\x00]")
-_CREDENTIAL_NAME: Final = re.compile(
+_PATTERN: Final = late_pattern(r"[*?\[\x00]")
+_CREDENTIAL_NAME: Final = late_pattern(
     r"(id_(rsa|dsa|ecdsa|ed25519)(_sk)?|ssh_host_\w+_key|secrets\.env|.*\.(kdbx|keychain-db|p12|pfx|jks))$",
     re.IGNORECASE,
 )
 # A pattern that says no more than the kind of a file: it matches what is there, and is not meant for a name.
-_ONLY_A_KIND: Final = re.compile(r"\*+(\.\w+)?$")
+_ONLY_A_KIND: Final = late_pattern(r"\*+(\.\w+)?$")
 
 
 def is_credential_name(name: str) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from odek.patterns import late_pattern
 from odek.trust import guards
 from odek.trust.guards import UNRESOLVED
 from odek.trust.risk import Risk
@@ -64,24 +65,24 @@ class Place(msgspec.Struct, frozen=True):
         return not _PATTERN.search(self.text)
 
 
-_PATTERN = re.compile(r"[*?\[\x00]")
+_PATTERN = late_pattern(r"[*?\[\x00]")
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - named to be judged, nothing is created there
-_HARMLESS_DEVICE = re.compile(
+_HARMLESS_DEVICE = late_pattern(
     r"/dev/(null|zero|full|u?random|tty|std(in|out|err)|fd/\d+|pts/\d+)$|/proc/self/fd/\d+$"
 )
-_DISK = re.compile(
+_DISK = late_pattern(
     r"/dev/(([shv]|xv)d[a-z*?\[\x00]|nvme\d|mmcblk\d|disk\d?|rdisk\d|dm-\d|md\d|loop\d|mapper/|mem$|kmem$|port$)"
 )
 
 # Inside a repository: git runs these, or programs that they name.
-_GIT_CODE = re.compile(
+_GIT_CODE = late_pattern(
     r"/(\.git|\.git/modules/.*)/(hooks(/.*)?|config(\.worktree)?|info/attributes)$", re.IGNORECASE
 )
 # The root and the current directory of a process are doors to every other path.
-_THROUGH_PROCESS = re.compile(r"/proc/([^/]+)(?:/task/[^/]+)?/(root|cwd)(?=/|$)")
+_THROUGH_PROCESS = late_pattern(r"/proc/([^/]+)(?:/task/[^/]+)?/(root|cwd)(?=/|$)")
 # A work tree that odek made for a task lies at `worktrees/NAME` below its home.
 _WORKTREE_DEPTH = 2
-_SYSTEM_ROOT = re.compile(
+_SYSTEM_ROOT = late_pattern(
     r"(bin|boot|dev|etc|lib|lib32|lib64|opt|proc|root|run|sbin|srv|sys|usr|var|System|Library|Applications)$"
 )
 

@@ -9,6 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
+from odek.patterns import late_pattern
 from odek.trust.disguise import fold_mapped
 
 __all__ = ["mixes_digits_and_letters", "views"]
@@ -16,10 +17,10 @@ __all__ = ["mixes_digits_and_letters", "views"]
 Place = Callable[[int, int], tuple[int, int]]
 """From the start and end of something in a view to those in the text."""
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,4096}+={0,2}")
-_HEX = re.compile(r"(?:[0-9a-fA-F]{2}){16,2048}+")
-_GAP = re.compile(r"[ \t\r\n]++")
-_TOKEN = re.compile(r"[\w:=\"'-]+")
+_BASE64 = late_pattern(r"[A-Za-z0-9+/_-]{24,4096}+={0,2}")
+_HEX = late_pattern(r"(?:[0-9a-fA-F]{2}){16,2048}+")
+_GAP = late_pattern(r"[ \t\r\n]++")
+_TOKEN = late_pattern(r"[\w:=\"'-]+")
 _HALF_CHARS = 8
 
 

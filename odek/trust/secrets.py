@@ -5,13 +5,13 @@ itself by what they are, in every encoding that tools print. Masking takes linea
 """
 
 import base64
-import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from urllib.parse import quote
 
 import msgspec
 
+from odek.patterns import late_pattern
 from odek.trust.credential_rules import CredentialRule, context_anchors, plain_anchors
 from odek.trust.secret_disguises import mixes_digits_and_letters, views
 
@@ -31,11 +31,11 @@ _KEY_BLOCK_LIMIT = 16 * 1024
 # Looking behind disguises costs several times as much; texts for the memory are far below this.
 _DISGUISE_LIMIT = 128 * 1024
 
-_KEY_BEGIN = re.compile(r"-----BEGIN ([A-Z0-9]+ ){0,4}PRIVATE KEY( BLOCK)?-----")
-_KEY_BEGUN = re.compile(r"-----BEGIN[A-Z0-9 ]*-{0,4}\Z")
+_KEY_BEGIN = late_pattern(r"-----BEGIN ([A-Z0-9]+ ){0,4}PRIVATE KEY( BLOCK)?-----")
+_KEY_BEGUN = late_pattern(r"-----BEGIN[A-Z0-9 ]*-{0,4}\Z")
 _MARK_CHARS = 80  # the longest is "-----BEGIN PGP PRIVATE KEY BLOCK-----"
-_KEY_BODY = re.compile(r"(?:[A-Za-z0-9+/=\s:,.-]|\\[nr]){0,16384}")
-_PUTTY = re.compile(r"Private-Lines: \d{1,4}\s+[A-Za-z0-9+/=\s]{16,16384}")
+_KEY_BODY = late_pattern(r"(?:[A-Za-z0-9+/=\s:,.-]|\\[nr]){0,16384}")
+_PUTTY = late_pattern(r"Private-Lines: \d{1,4}\s+[A-Za-z0-9+/=\s]{16,16384}")
 # Bodies of keys whose first line is not there: what OpenSSH, PKCS #1, #8 and SEC 1 begin with.
 _KEY_STARTS = (
     "b3BlbnNzaC1rZXktdjE",
@@ -47,15 +47,15 @@ _KEY_STARTS = (
     "MIGHAgEAMBMGByqGSM49",
     "MC4CAQAwBQYDK2VwBCIE",
 )
-_BASE64_LINES = re.compile(r"(?:[A-Za-z0-9+/=]|\s|\\[nr]){30,16384}+")
-_PGPASS_PORT = re.compile(r":(?:\d{2,5}|\*):")
-_PGPASS = re.compile(
+_BASE64_LINES = late_pattern(r"(?:[A-Za-z0-9+/=]|\s|\\[nr]){30,16384}+")
+_PGPASS_PORT = late_pattern(r":(?:\d{2,5}|\*):")
+_PGPASS = late_pattern(
     r"[\w.*-]{1,200}+:(?:\d{2,5}|\*):[\w*.-]{1,80}+:[\w*.@-]{1,80}+:(?P<secret>\S{8,200})[ \t\r]*+(?:\n|\Z)"
 )
 # A pattern that has looked this far ahead and found nothing is not tried again nearer.
 _FAR_CHARS = 128
-_VALUE_END = re.compile(r"[^\s\"'`,;<>(){}\[\]\\]*+")
-_QUOTED_END = re.compile(r"[^\s\"'`\\]*+")
+_VALUE_END = late_pattern(r"[^\s\"'`,;<>(){}\[\]\\]*+")
+_QUOTED_END = late_pattern(r"[^\s\"'`\\]*+")
 
 
 def mask(text: str) -> str:
