@@ -108,9 +108,11 @@ def _aligned(rows: list[tuple[str, str, str]]) -> Iterator[str]:
     from odek.text import clip_line
 
     paths, values, origins = (max(map(len, column)) for column in zip(*rows, strict=True))
+    paths = min(paths, _WIDTH_COLUMNS // 2)
     values = min(values, max(_WIDTH_COLUMNS - paths - origins - 4, _NARROWEST_COLUMNS))
     for path, value, origin in rows:
-        yield f"{path:<{paths}}  {clip_line(value, values):<{values}}  {origin}"
+        room = max(values - max(len(path) - paths, 0), 1)  # a long path takes from its value
+        yield f"{path:<{paths}}  {clip_line(value, room):<{room}}  {origin}"
 
 
 def _print_paths(home: Path) -> None:

@@ -54,7 +54,11 @@ def tools_page() -> str:
     from odek.tools.tool import Tool, argument_schema
     from odek.trust.effects import Effects
 
-    ours = (tool for tool in Tool.__subclasses__() if tool.__module__.startswith("odek."))
+    ours = (
+        tool
+        for tool in Tool.__subclasses__()
+        if tool.__module__.startswith("odek.") and tool.__module__ != "odek.tools.memory_atoms"  # a variant
+    )
     parts = ["# Tools", GENERATED, TOOLS_INTRODUCTION.format(seconds=Tool.timeout_seconds)]
     for tool in sorted(ours, key=lambda tool: tool.name):
         parts += [f"## `{tool.name}`", _text(tool.description)]

@@ -18,7 +18,10 @@ RECORD_BYTES = record_type(DIMS).itemsize
 keys = st.integers(0, 4) | st.sampled_from([2**63, 2**64 - 1])
 numbers = st.integers(-1000, 1000)
 steps = st.one_of(
-    st.tuples(st.just("append"), st.lists(st.tuples(keys, numbers), min_size=1, max_size=4)),
+    st.tuples(
+        st.just("append"),
+        st.lists(st.tuples(keys, numbers), min_size=1, max_size=4, unique_by=lambda row: row[0]),
+    ),
     st.tuples(st.just("remove"), st.lists(keys, max_size=3)),
     st.tuples(st.just("compact"), st.none()),
     st.tuples(st.just("reopen"), st.none()),

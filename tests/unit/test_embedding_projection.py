@@ -82,17 +82,6 @@ def test_a_part_is_found_in_the_whole(part: str, whole: str) -> None:
     assert likeness(part, whole) > 0.4
 
 
-def test_five_hundred_summaries_take_a_tenth_of_a_second() -> None:
-    """The whole default store can be embedded between two turns."""
-    texts = [" ".join(f"word{(n * 7919 + k * 31) % 5000}" for k in range(100)) for n in range(500)]
-    project(texts[:1])
-    project(texts)  # numpy is loaded, and the machine warm
-
-    best_seconds = min(_seconds(texts) for _ in range(3))
-
-    assert best_seconds < 0.3  # 0.03 to 0.1 s on an idle core; a loaded one gets room
-
-
 def _seconds(texts: list[str]) -> float:
     start = time.perf_counter()
     project(texts)

@@ -30,7 +30,8 @@ LEXICAL_MIN_SCORE = 0.5
 EMBEDDING_MIN_SCORE = 0.55
 """Where it is that of an embedding model."""
 
-_HALF_RELEVANCE = RELEVANCE_FLOOR  # a hit at the floor of the index counts half
+# Below the floor of the index: a message of several questions finds the atom of each.
+_HALF_RELEVANCE = 0.75 * RELEVANCE_FLOOR
 _KEPT_ATOMS = 20_000  # some 10 MB
 
 
