@@ -108,7 +108,7 @@ def _aligned(rows: list[tuple[str, str, str]]) -> Iterator[str]:
     from odek.text import clip_line
 
     paths, values, origins = (max(map(len, column)) for column in zip(*rows, strict=True))
-    paths = min(paths, _WIDTH_COLUMNS // 2)
+    paths = min(paths, _WIDTH_COLUMNS * 9 // 20)
     values = min(values, max(_WIDTH_COLUMNS - paths - origins - 4, _NARROWEST_COLUMNS))
     for path, value, origin in rows:
         room = max(values - max(len(path) - paths, 0), 1)  # a long path takes from its value
