@@ -17,8 +17,8 @@ CLOSENESS_FLOOR = 0.35
 """From here on a text is about the question even if they share no word: see ``Closeness``."""
 
 # The share of vectors in a score. What a session said has so many words that vectors add little.
-_SHARE = 0.35
-_SHARE_WITH_TRANSCRIPT = 0.2
+_SHARE = 0.25
+_SHARE_WITH_TRANSCRIPT = 0.1
 
 # A best that is worse than this is not taken for the measure of all things.
 _GOOD_CLOSENESS = 0.5
