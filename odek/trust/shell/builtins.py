@@ -48,9 +48,9 @@ def environment(call: Call) -> Iterator[Part]:
         if not call.operands or any(not word.known or holds_secret(word.text) for word in call.operands):
             yield call.part(Risk.SYSTEM_WRITE, "shows environment variables, which may hold credentials")
         return
-    if call.name == "set" and call.words:
+    if call.name == "set" and any(word.known for word in call.words):
         return
-    if not call.operands and not call.has("-f", "-F", "-a", "-A"):
+    if call.name == "set" or (not call.operands and not call.has("-f", "-F", "-a", "-A")):
         yield call.part(Risk.SYSTEM_WRITE, "shows all variables, which may hold credentials")
     for word in call.operands:
         if match := _ASSIGNMENT.match(word.text):

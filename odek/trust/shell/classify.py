@@ -11,7 +11,7 @@ import re
 from odek.trust.paths import Where
 from odek.trust.risk import Part, Risk, Verdict
 from odek.trust.shell.evaluator import unknown
-from odek.trust.shell.grammar import DECEIVING
+from odek.trust.shell.grammar import DECEIVING, readings
 from odek.trust.shell.journey import Journey
 from odek.trust.shell.marks import ACTIVE_CHARACTERS
 from odek.trust.shell.scope import Scope
@@ -48,12 +48,11 @@ def classify(command: str, where: Where) -> Verdict:
 
 
 def _classify_text(text: str, where: Where) -> list[Part]:
-    parts = _read(text, where)
-    if "\\\n" in text:
-        # A continued line is also read as the shell joins it, for the parser splits words there.
+    first, *others = readings(text)
+    parts = _read(first, where)
+    for other in others:
         known = {(part.risk, part.reason, part.program) for part in parts}
-        joined = _read(text.replace("\\\n", ""), where)
-        parts += [part for part in joined if (part.risk, part.reason, part.program) not in known]
+        parts += [part for part in _read(other, where) if (part.risk, part.reason, part.program) not in known]
     return parts
 
 

@@ -36,7 +36,7 @@ class Flow(Evaluator):
 
     def __init__(self, where: Where, scope: Scope, journey: Journey, outer: int = 0) -> None:
         super().__init__(where, scope, journey, outer)
-        self._defined: list[tuple[str, Snapshot]] = []
+        self._defined: list[tuple[Node, Snapshot]] = []
         self._loops = 0
 
     def _subshell(self, node: "Node") -> None:
@@ -155,34 +155,36 @@ class Flow(Evaluator):
             return
         if starts_itself(body, name):
             self._add([Part(text_of(node), Risk.BLOCKED, "a function that starts itself without end")])
-        self._journey.functions[name] = body
-        self._defined.append((name, self._scope.snapshot()))
+        bodies = self._journey.functions.setdefault(name, [])
+        if all(body.id != known.id for known in bodies):
+            bodies.append(body)
+            self._defined.append((body, self._scope.snapshot()))
 
     def _uncalled_functions(self) -> None:
         """Visit the functions that no command calls: whoever does, and with what, is not to be seen."""
-        for name, snapshot in self._defined:
-            if name in self._journey.called:
+        for body, snapshot in self._defined:  # which may grow meanwhile
+            if body.id in self._journey.visited:
                 continue
             before = self._scope.snapshot()
             self._scope.restore(snapshot)
             self._scope.forget([*map(str, range(1, 10)), "@", "*"], UNKNOWN)
-            self._body(name, self._journey.functions[name])
+            self._body(body)
             self._scope.restore(before)
 
     def _call_function(self, name: str, arguments: Sequence[Word]) -> None:
-        """Visit the body of a function with the arguments that it is given."""
-        self._journey.called.add(name)
-        if name in self._journey.running:
-            return
-        before = self._scope.snapshot()
-        self._scope.assign_positional([self._word_value(word) for word in arguments])
-        self._body(name, self._journey.functions[name])
-        positional = {str(number): before.variables.get(str(number), UNKNOWN) for number in range(1, 10)}
-        positional |= {mark: before.variables.get(mark, UNKNOWN) for mark in "@*"}
-        for mark, value in positional.items():
+        """Visit the bodies that a function may have, with the arguments that it is given."""
+        marks = [*map(str, range(1, 10)), "@", "*"]
+        before = {mark: self._scope.value(mark) for mark in marks}
+        for body in list(self._journey.functions[name]):
+            self._scope.assign_positional([self._word_value(word) for word in arguments])
+            self._body(body)
+        for mark, value in before.items():
             self._scope.assign(mark, value)
 
-    def _body(self, name: str, body: "Node") -> None:
-        self._journey.running.add(name)
+    def _body(self, body: "Node") -> None:
+        if body.id in self._journey.running:
+            return
+        self._journey.visited.add(body.id)
+        self._journey.running.add(body.id)
         self._visit(body)
-        self._journey.running.discard(name)
+        self._journey.running.discard(body.id)

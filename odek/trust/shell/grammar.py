@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-__all__ = ["DECEIVING", "parse", "plain", "text_of"]
+__all__ = ["DECEIVING", "parse", "plain", "readings", "text_of"]
 
 DECEIVING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
@@ -43,6 +43,11 @@ def plain(source: bytes) -> str:
 def text_of(node: "Node") -> str:
     """Return the source of a node."""
     return plain(node.text or b"")
+
+
+def readings(text: str) -> tuple[str, ...]:
+    """Return ``text``, and also as the shell joins its continued lines: the parser splits words there."""
+    return (text, text.replace("\\\n", "")) if "\\\n" in text else (text,)
 
 
 def parse(text: str) -> "tuple[Node, bool]":

@@ -16,15 +16,15 @@ class Journey:
     """Counts steps over all nested walks, and gives each simple command a number of its own.
 
     Attributes:
-        functions: The bodies of the functions that the command line defines.
-        called: The names of those that a command calls.
-        running: The names of those whose body is being visited.
+        functions: The bodies that each function may have, by its name.
+        visited: The bodies that have been visited, by their ids, and
+        running: those that are being visited.
     """
 
     def __init__(self) -> None:
-        self.functions: dict[str, Node] = {}
-        self.called: set[str] = set()
-        self.running: set[str] = set()
+        self.functions: dict[str, list[Node]] = {}
+        self.visited: set[int] = set()
+        self.running: set[int] = set()
         self._steps = 0
         self._numbers: dict[tuple[int, int], int] = {}
 

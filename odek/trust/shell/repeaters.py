@@ -37,10 +37,12 @@ def xargs(call: Call) -> Iterator[Part]:
     listed = call.value("-a", "--arg-file") is not None
     stdin = call.context.stdin[-1] if call.context.stdin and not listed else Unknown()
     by_line = call.value("-I", "-i", "--replace", "-d", "--delimiter") is not None
-    marker = call.value("-I", "--replace") or Word("{}")
+    marker = call.value("-I", "--replace")
     names = _names(stdin, by_line=by_line)
     for name in names:
-        yield from call.context.command(_filled(inner, marker.text, name))
+        # With a marker the words stand where it is, and nowhere else.
+        filled = _filled(inner, marker.text if marker else "{}", name)
+        yield from call.context.command(filled if marker is None else filled[: len(inner)])
     if isinstance(stdin, Names) and inner[0].text.rpartition("/")[2] in _REMOVERS:
         yield from _removes(call, names)
 

@@ -154,7 +154,7 @@ class Scope:
             self.assign(str(number), values[number - 1] if number <= len(values) else Value.of(""))
         texts = [text for value in values for text in value.texts]
         everything = Value(
-            (SPACE.join(texts),),
+            (SPACE.join(texts) or SPACE,),  # not one empty word, but none
             foreign=any(value.foreign for value in values),
             hidden=any(value.hidden for value in values),
         )

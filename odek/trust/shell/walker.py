@@ -12,7 +12,7 @@ from odek.trust.shell.arithmetic import may_run_code
 from odek.trust.shell.call import Context
 from odek.trust.shell.evaluator import unknown
 from odek.trust.shell.flow import Flow
-from odek.trust.shell.grammar import DECEIVING, parse, text_of
+from odek.trust.shell.grammar import DECEIVING, parse, readings, text_of
 from odek.trust.shell.journey import Journey
 from odek.trust.shell.marks import SPACE
 from odek.trust.shell.scope import Scope
@@ -203,7 +203,13 @@ class Walker(Flow):
         if arguments:
             scope.assign("0", self._word_value(arguments[0]))
             scope.assign_positional([self._word_value(word) for word in arguments[1:]])
-        return Walker(self._where, scope, self._journey, outer=self._number, depth=self._depth + 1).code(text)
+        found: list[Part] = []
+        for reading in readings(text):
+            inner = Walker(
+                self._where, scope.copy(), self._journey, outer=self._number, depth=self._depth + 1
+            )
+            found += inner.code(reading)
+        return found
 
     def _assign(self, node: "Node", *, temporary: bool = False, splits: bool = False) -> None:
         name_node, value_node = node.child_by_field_name("name"), node.child_by_field_name("value")

@@ -87,6 +87,8 @@ class Expander:
         marked = "".join(self._marked(node) for node in nodes)
         raw = "".join(text_of(node) for node in nodes)
         several = marks.is_uncertain(marked)
+        if not marked and not any(quote in raw for quote in "'\""):
+            marked = marks.SPACE  # an expansion to nothing is no word
         found = [self._finish(field, raw, maybe=several) for field in marks.fields(marked)]
         self._hidden, self._foreign = hidden, foreign
         return found
@@ -151,9 +153,8 @@ class Expander:
             case "concatenation" | "command_name":
                 return self._joined(node)
             case "array":
-                return marks.SPACE.join(
-                    word.marked() for child in node.named_children for word in self._element(child)
-                )
+                words = [word for child in node.named_children for word in self._element(child)]
+                return marks.SPACE.join(word.marked() for word in words) or marks.SPACE
             case "simple_expansion" | "expansion":
                 return self._split(self._expansion(node))
             case "command_substitution":
