@@ -3,9 +3,15 @@
 The package is wordllama; only two of its files are read, its code is never run: a
 matrix with a vector for each of 32,000 word pieces, and their names. A text's vector is
 the sum of those of its pieces, each once. The matrix is mapped, so all processes share it.
+
+The pieces are of words in Latin letters. Of other scripts there are letters alone, which
+would make any two texts of one script alike; so their words count by a hash, as in
+``projection``: alike are those that share words.
 """
 
 import os
+import re
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import trio
 
+from odek.embedding.features import words
 from odek.embedding.word_pieces import WordPieces
 from odek.errors import ConfigError, EmbeddingError
 
@@ -40,6 +47,14 @@ _SAMPLE_BYTES = 512
 
 # Of one text; a longer one is about what it begins with.
 _READ_CHARACTERS = 32_768
+# Letters of which the vocabulary knows no words: all from Greek on, but for Latin ones and for marks.
+_FOREIGN = re.compile(
+    "[\u0370-\u1dff\u1f00-\u1fff\u2c80-\ud7ff\uf900-\ufaff\ufb13-\ufdff\ufe70-\ufeff"
+    "\U00010000-\U0001efff\U00020000-\U0003ffff]+"
+)
+# The length of a hashed word's vector. Those of pieces have from 3 to 27; no measurement behind this one.
+_HASHED_LENGTH = 8.0
+
 # So much takes well under a millisecond: less than going to a thread and back is worth.
 _INLINE_CHARACTERS = 2_000
 
@@ -96,9 +111,11 @@ class StaticEmbedder:
 
         matrix = self._matrix if self._matrix is not None else self._load()
         vectors: list[Vector] = []
-        for text in texts:
-            pieces = sorted(self._pieces.pieces_of(text[:_READ_CHARACTERS]))
-            total = matrix[pieces].sum(axis=0, dtype=np.float32)
+        for given in texts:
+            text, foreign = _by_script(given[:_READ_CHARACTERS])
+            total = matrix[sorted(self._pieces.pieces_of(text))].sum(axis=0, dtype=np.float32)
+            for word in sorted(foreign):
+                total += _hashed(word, len(total))
             length = float(np.linalg.norm(total))
             vectors.append(total / np.float32(length) if length > 0 else total)
         return vectors
@@ -122,6 +139,25 @@ class StaticEmbedder:
         )
         self._matrix = matrix
         return matrix
+
+
+def _by_script(text: str) -> tuple[str, set[str]]:
+    """Return the part of a text that the vocabulary is made for, and the words of the rest."""
+    if text.isascii():
+        return text, set()
+    text = unicodedata.normalize("NFKC", text)
+    return _FOREIGN.sub(" ", text), set(words(" ".join(_FOREIGN.findall(text))))
+
+
+def _hashed(word: str, dims: int) -> "Vector":
+    """Return a vector that is a word's own, and at right angles to nearly all others."""
+    import hashlib
+
+    import numpy as np
+
+    digest = hashlib.shake_128(word.encode("utf-8", "surrogatepass")).digest(-(-dims // 8))
+    signs = np.unpackbits(np.frombuffer(digest, np.uint8))[:dims].astype(np.float32) * 2 - 1
+    return signs * np.float32(_HASHED_LENGTH / dims**0.5)
 
 
 def _package_directory() -> Path | None:

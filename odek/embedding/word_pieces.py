@@ -5,7 +5,6 @@ together the one with the smallest number is joined first. Pieces never reach ov
 blank, so words are cut one by one, and remembered.
 """
 
-import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
@@ -31,8 +30,6 @@ class WordPieces:
 
     def pieces_of(self, text: str) -> set[int]:
         """Return the numbers of the pieces in ``text``; characters that are in no piece are left out."""
-        if not text.isascii():
-            text = unicodedata.normalize("NFKC", text)
         found: set[int] = set()
         for word in text.split():
             if len(word) < _MAX_CHARACTERS:

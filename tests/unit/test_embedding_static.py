@@ -167,7 +167,6 @@ async def test_the_setting_chooses_the_word_vectors(package: Path, tmp_path: Pat
             {679, 28129, 580, 3240, 2722, 29892, 1055, 30085, 345, 274, 28059},
         ),
         ("Привет, мир", {7203, 7616, 29892, 4157, 29927}),
-        ("日本語のテスト", {29871, 30325, 30346, 30968, 30199, 30572, 30255, 30279}),
         ("kubernetes v1.8.19", {413, 17547, 325, 29896, 29889, 29947, 29929}),
     ],
 )
@@ -189,6 +188,26 @@ async def test_other_words_for_the_same_are_alike() -> None:
 
     assert embedder.fingerprint.startswith("static/v1/256/")
     assert cosine(login, auth) > 0.3 > cosine(login, cake)
+
+
+@real
+@pytest.mark.parametrize(
+    ("text", "alike", "stranger"),
+    [
+        ("猫の名前はミケで、魚が好きです", "猫のミケは魚が好きです", "円周率の値を計算してください"),
+        ("Анна переехала в Казань", "Казань, куда переехала Анна", "Напиши функцию сортировки"),
+        ("แมวชื่อส้มชอบกินปลา", "แมวชอบกินอะไร", "อธิบายทฤษฎีบทพีทาโกรัส"),
+        ("강아지 이름은 초코이고", "초코이고 강아지", "미분 방정식을 풀어줘"),
+        ("القطة تحب السمك", "ماذا تحب القطة", "اكتب دالة للفرز"),
+    ],
+)
+async def test_other_scripts_are_alike_by_shared_words(text: str, alike: str, stranger: str) -> None:
+    """Texts of one script are not close for their letters."""
+    one, near, far = await StaticEmbedder().embed([text, alike, stranger])
+
+    assert np.linalg.norm(one) == pytest.approx(1)
+    assert cosine(one, near) > 0.3
+    assert abs(cosine(one, far)) < 0.2
 
 
 @real
