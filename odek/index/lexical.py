@@ -21,9 +21,9 @@ import msgspec
 
 from odek.errors import StoreError
 from odek.index.document import Document, Filter, key_of, version_of
-from odek.index.query import Asked, Plan, plan, rarity
+from odek.index.query import RELEVANCE_OF_KIND, Asked, Plan, plan, rarity
 from odek.index.records import HEAD, LENGTH_TERM, Stored, key_text, new_schema, records_of
-from odek.index.units import ALONE, SCOPES, SHARES, Part, scopes_of
+from odek.index.units import ALONE, KINDS, SCOPES, SHARES, Part, scopes_of
 from odek.storage.files import PRIVATE_FILE
 
 if TYPE_CHECKING:
@@ -302,8 +302,8 @@ def _by_document(
     """Return the documents that units belong to, best first.
 
     ``units`` are the best first: score, address, version and bits. A part of a document that is not among
-    them scores ``unseen``. A score times ``scale`` is a relevance; so is a good part of the score of the
-    part that is shown.
+    them scores ``unseen``. A score times ``scale``, and what its kind counts, is a relevance; so is a good
+    part of the score of the part that is shown.
     """
     scores: dict[int, float] = {}
     alone: dict[int, float] = {}
@@ -324,12 +324,12 @@ def _by_document(
             shown[version] = address
             alone[version] = ALONE * score
     addresses = wholes | shown
-    candidates = [
-        Candidate(
-            version, score, max(score, alone.get(version, 0.0)) * scale, bits_of[version], addresses[version]
-        )
-        for version, score in scores.items()
-    ]
+    scales = [scale * RELEVANCE_OF_KIND[kind] for kind in KINDS]
+    candidates: list[Candidate] = []
+    for version, score in scores.items():
+        bits = bits_of[version]
+        relevance = max(score, alone.get(version, 0.0)) * scales[bits >> 1 & 3]
+        candidates.append(Candidate(version, score, relevance, bits, addresses[version]))
     candidates.sort(key=lambda each: -each.score)
     return candidates
 

@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 
 from odek.index.document import Document, Filter, Hit
-from odek.index.query import Plan, ask, plan
+from odek.index.query import RELEVANCE_OF_KIND, Plan, ask, plan
 from odek.index.records import LENGTH_TERMS
 from odek.index.tokens import index_terms
 from odek.index.units import ALONE, Part, fused, parts_of, scope_of, scopes_of, units_of
@@ -75,6 +75,5 @@ def _hit(document: Document, scored: list[tuple[float, _Scanned]], scale: float)
     alone, shown = max((each for each in scored if each[1].part is not Part.WHOLE), key=lambda each: each[0])
     if total <= 0:
         return None
-    return Hit(
-        document.id, document.kind, total, max(total, ALONE * alone) * scale, shown.text, document.created_at
-    )
+    relevance = max(total, ALONE * alone) * scale * RELEVANCE_OF_KIND[document.kind]
+    return Hit(document.id, document.kind, total, relevance, shown.text, document.created_at)

@@ -44,13 +44,17 @@ STOP_WORDS = {language: frozenset(words.split()) for language, words in _STOPPED
 """Words that say little, by language; they also tell which language a text is in."""
 
 _PLEASANTRIES = """
-again ahead agreed ask awesome bye carry check continue cool correct done exactly excellent explain fine fix
-get give go going good goodbye got great hello help hey hi hmm keep know later let lets like look looks maybe
-morning need next nice no nope now ok okay perfect please proceed redo right run say see show sorry sounds
-start stop sure tell thank thanks think thx try use wait want well yeah yep yes
-bitte danke genau gut hallo klar los mach nein prima richtig stimmt super tschüss weiter
-accord allez bien bon bonjour continuer merci non oui parfait salut svp
-adelante adiós bueno claro continúa favor gracias hola perfecto sigue sí vale
+actually add again ahead alright already amazing answer anything appreciate ask awesome better bit bye carry
+change check cheers close complete continue cool correct create delete different done edit else everything
+exactly excellent explain fantastic fine finish first fix get give go going good goodbye got great happen
+happened hello help hey hi hmm instead interesting keep know last later let lets like little look looks lot
+make maybe mean mind minute moment more morning need never next nice night no nope noted nothing now ok okay
+once open perfect please proceed put quite read ready really redo remove repeat right run say second see show
+something sorry sounds start still stop sure take tell thank thanks thing things think thx today try undo
+understood update use wait want way welcome well wonderful work working works write yeah yep yes yet
+bitte danke dann doch genau gut hallo ja klar los mach nein prima richtig stimmt super tschüss vielen weiter
+accord allez beaucoup bien bon bonjour continuer merci non oui parfait salut svp
+adelante adiós ahora bueno claro continúa favor gracias hola muchas perfecto sigue sí vale
 avanti bene certo ciao continua grazie perfetto prego sì va
 bem obrigada obrigado olá perfeito sim tchau
 bedankt dank goed graag nee verder bra fortsätt hej nej perfekt tack
@@ -60,10 +64,11 @@ bedankt dank goed graag nee verder bra fortsätt hej nej perfekt tack
 はい いいえ ありがとう ありがとうございます お願いします オッケー 続けて 続けてください 次 大丈夫 了解
 你好 下一步 不 不是 可以 好 好的 对 是 是的 没问题 继续 行 请 谢谢
 감사합니다 계속 고마워 네 부탁해요 아니요 안녕하세요 알겠습니다 예 좋아 좋아요
-ขอบคุณ ครับ ค่ะ ต่อ สวัสดี ใช่ ได้ โอเค ไม่"""
+ขอบคุณ ขอบคุณครับ ขอบคุณค่ะ ครับ ค่ะ ต่อ สวัสดี ใช่ ได้ โอเค ไม่"""
 
-FILLERS = frozenset(_PLEASANTRIES.split())
-"""What is said to go on, to agree or to be polite: a question of such words alone is about nothing."""
+FILLERS = frozenset(_PLEASANTRIES.split()).union(*STOP_WORDS.values())
+"""What is said to go on, to agree or to be polite, and small words of any language: a question of these
+alone is about nothing."""
 
 # Base form first. Forms that are words of their own far more often (left, saw, found, bit) are kept where
 # the verb is what notes about people and work mean by them.

@@ -49,3 +49,30 @@ def test_a_right_hit_is_relevant_and_a_chance_one_is_not_at_any_size(tmp_path: P
         assert index.search(question, 1)[0].relevance == pytest.approx(by_scan.relevance, rel=0.15)
     for talk in ("thanks a lot", "ok, go on please", "yes do that", "and what about the weather tomorrow?"):
         assert index.search(talk, 3) == []
+
+
+CHATTER = """
+thanks / go on / yes please / ok do it / do that again / looks good to me / what do you think? / that works
+never mind / perfect, thanks a lot / can you explain that once more? / try something else / is it done yet?
+danke, weiter / ja bitte / merci beaucoup / oui, continue / vale, sigue / grazie, va bene / да, продолжай
+谢谢 / 好的 / 继续 / はい、お願いします / ありがとう / 네, 계속 / شكرا / धन्यवाद / ขอบคุณครับ
+"""
+
+
+@pytest.mark.parametrize(
+    "phrase", [phrase.strip() for phrase in CHATTER.replace("\n", "/").split("/") if phrase.strip()]
+)
+def test_what_is_said_to_go_on_recalls_nothing(tmp_path: Path, phrase: str) -> None:
+    """Even where a text holds the very words, a pleasantry is about none."""
+    texts = [phrase, f"The person said: {phrase}, and then left.", *OTHERS[:40]]
+    documents = [Document(str(at), "episode", text) for at, text in enumerate(texts)]
+
+    assert [hit for hit in scan(documents, phrase, 3, ANY) if hit.relevance >= RELEVANCE_FLOOR] == []
+
+
+def test_a_statement_is_relevant_by_fewer_words_than_a_text() -> None:
+    """An atom's relevance is higher than that of an episode with its text."""
+    documents = [Document("a", "atom", NOTE), Document("e", "episode", NOTE)]
+    atom, episode = sorted(scan(documents, "staging host", 2, ANY), key=lambda hit: hit.id)
+
+    assert atom.relevance > episode.relevance > RELEVANCE_FLOOR
