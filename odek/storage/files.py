@@ -123,12 +123,18 @@ def _read(path: "Path | str", size_bytes: int, *, follow_links: bool) -> bytes:
 
 
 def replace_file(
-    path: "Path", data: bytes | memoryview, *, mode: int = PRIVATE_FILE, durable: bool = True
+    path: "Path",
+    data: bytes | memoryview,
+    *,
+    mode: int = PRIVATE_FILE,
+    durable: bool = True,
+    directory: int | None = None,
 ) -> None:
     """Put ``data`` in the place of ``path``, all or nothing.
 
     The file gets exactly ``mode``, whatever the umask. A link in its place is replaced,
-    not followed. With ``durable`` the file and its name are on disk on return.
+    not followed. With ``durable`` the file and its name are on disk on return. ``directory``
+    is a descriptor of the one that ``path`` lies in, where the path may lead elsewhere by now.
 
     Raises:
         StoreError: the old file is still there, unchanged, and nothing is left over.
@@ -137,15 +143,11 @@ def replace_file(
     # The start of the name: the whole of a long one would leave no room for the rest.
     temporary = path.with_name(f".{path.name[:50]}.{os.getpid()}-{os.urandom(8).hex()}.tmp")
     try:
-        with open_directory(path.parent) as directory:
-            try:
-                _write_new(temporary.name, data, mode, directory, durable=durable)
-                os.rename(temporary.name, path.name, src_dir_fd=directory, dst_dir_fd=directory)  # noqa: TID251 - here
-            except BaseException:
-                _unlink_quietly(temporary.name, directory)
-                raise
-            if durable:
-                os.fsync(directory)  # noqa: TID251 - makes the rename last
+        if directory is not None:
+            _replace_in(directory, temporary.name, path.name, data, mode, durable=durable)
+            return
+        with open_directory(path.parent) as opened:
+            _replace_in(opened, temporary.name, path.name, data, mode, durable=durable)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {describe(error)}") from error
 
@@ -213,6 +215,19 @@ def open_directory(path: "Path") -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _replace_in(
+    directory: int, temporary: str, name: str, data: bytes | memoryview, mode: int, *, durable: bool
+) -> None:
+    try:
+        _write_new(temporary, data, mode, directory, durable=durable)
+        os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)  # noqa: TID251 - here
+    except BaseException:
+        _unlink_quietly(temporary, directory)
+        raise
+    if durable:
+        os.fsync(directory)  # noqa: TID251 - makes the rename last
 
 
 def _write_new(name: str, data: bytes | memoryview, mode: int, directory: int, *, durable: bool) -> None:

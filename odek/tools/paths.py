@@ -57,7 +57,11 @@ def locate(argument: str, workspace: Path) -> Target:
     except RuntimeError:
         raise ToolError(f"{_brief(argument)}: that home directory is not known; write it out") from None
     inside = spelled.relative_to(workspace) if spelled.is_relative_to(workspace) else spelled
-    return Target(spelled, Path(os.path.realpath(spelled)), _brief(str(inside)))
+    shown = _brief(str(inside))
+    try:
+        return Target(spelled, Path(os.path.realpath(spelled)), shown)
+    except OSError as error:  # a link that vanishes while it is read
+        raise os_error(error, shown) from None
 
 
 def confirm(target: Target) -> None:
@@ -66,7 +70,10 @@ def confirm(target: Target) -> None:
     Raises:
         TargetChangedError: a link on the way was planted, changed or removed.
     """
-    now = Path(os.path.realpath(target.spelled))
+    try:
+        now = Path(os.path.realpath(target.spelled))
+    except OSError:
+        raise TargetChangedError(f"the way to {target.shown} changed since it was checked") from None
     if now != target.resolved:
         raise TargetChangedError(
             f"{target.shown} now leads to {_brief(str(now))}, not to "

@@ -7,9 +7,10 @@ from io import BufferedReader
 from pathlib import Path
 
 from odek.errors import ToolError
+from odek.storage.descent import descend
 from odek.tools.paths import os_error
 
-__all__ = ["CHUNK_BYTES", "chunks", "kind_of", "open_regular"]
+__all__ = ["CHUNK_BYTES", "chunks", "kind_of", "open_regular", "open_regular_in"]
 
 CHUNK_BYTES = 256 * 1024
 """Read at once: a cancel is noticed between two of these; larger ones measured no faster."""
@@ -29,7 +30,7 @@ def kind_of(mode: int) -> str:
 
 
 def open_regular(path: Path, shown: str) -> BufferedReader:
-    """Open ``path``, whose last part must not be a link, for reading.
+    """Open ``path``, no part of which may be a link, for reading.
 
     Never waits: a pipe without a writer, a terminal or a device is refused.
 
@@ -37,10 +38,23 @@ def open_regular(path: Path, shown: str) -> BufferedReader:
         ToolError: it is missing, not permitted, or no regular file.
     """
     try:
-        _refuse_irregular(os.lstat(path).st_mode, shown)  # opening a device can already act on it
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with descend(path.parent) as directory:
+            return open_regular_in(directory, path.name, shown)
     except OSError as error:
         raise os_error(error, shown) from None
+
+
+def open_regular_in(directory: int, name: str, shown: str) -> BufferedReader:
+    """Open the file ``name`` of an open directory, as ``open_regular`` does.
+
+    Raises:
+        OSError: it is missing or not permitted.
+        ToolError: it is no regular file.
+    """
+    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    _refuse_irregular(status.st_mode, shown)  # opening a device can already act on it
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(name, flags, dir_fd=directory)
     try:
         _refuse_irregular(os.fstat(descriptor).st_mode, shown)  # it may have been swapped in between
         return os.fdopen(descriptor, "rb")

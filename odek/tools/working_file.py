@@ -1,5 +1,6 @@
 """People's working files: taken as they are, replaced only while they still are that."""
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -8,9 +9,10 @@ from pathlib import Path
 import msgspec
 
 from odek.errors import StoreError, TargetChangedError, ToolError
+from odek.storage.descent import descend
 from odek.storage.files import describe, replace_file
 from odek.tools.paths import Target, confirm, locate, os_error
-from odek.tools.regular import kind_of, open_regular
+from odek.tools.regular import kind_of, open_regular_in
 
 __all__ = ["EDITED_BYTES", "Snapshot", "replace", "take"]
 
@@ -44,42 +46,61 @@ def replace(snapshot: Snapshot, data: bytes) -> None:
     """Put ``data`` where ``snapshot`` was taken, in one step, keeping mode and owner. Blocking.
 
     Missing directories are made. Another name (hard link) of the file keeps the old
-    content: what it may be the name of was not approved. Between the last look and the
-    replacement lie microseconds in which another program's change can be lost.
+    content: what it may be the name of was not approved. All of it happens in one open
+    directory, reached without following a link. Between the last look and the replacement
+    lie microseconds in which another program's change can be lost.
 
     Raises:
         TargetChangedError: the file or the way to it is no longer as it was taken.
         ToolError: the system refuses; the old file is whole.
     """
-    target = snapshot.target
+    target, is_new = snapshot.target, snapshot.data is None
     try:
-        if snapshot.data is None:
-            target.resolved.parent.mkdir(parents=True, exist_ok=True)
-        _confirm(snapshot)
-        if snapshot.data is None:
-            _create(target, data)
-        else:
-            _replace(target, data, target.resolved.lstat())
+        confirm(target)  # before a directory is made
+        with descend(target.resolved.parent, changing=True, make=is_new) as directory:
+            _confirm(snapshot, directory)
+            if is_new:
+                _create(directory, target, data)
+            else:
+                _replace(directory, target, data, _status(directory, target))
     except OSError as error:
+        if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+            raise TargetChangedError(f"the way to {target.shown} changed while its edit waited") from None
         raise os_error(error, target.shown) from None
 
 
 def _read(target: Target) -> bytes | None:
+    """Return the bytes of a file, None where there is none.
+
+    Raises:
+        ToolError: it cannot be read, or is not to be edited.
+    """
     try:
-        status = target.resolved.lstat()
+        with descend(target.resolved.parent) as directory:
+            return _read_in(directory, target)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise os_error(error, target.shown) from None
-    if not stat.S_ISREG(status.st_mode):
-        raise ToolError(f"{target.shown} is {kind_of(status.st_mode)}, not a regular file")
-    with open_regular(target.resolved, target.shown) as file:
+
+
+def _read_in(directory: int, target: Target) -> bytes | None:
+    try:
+        file = open_regular_in(directory, target.resolved.name, target.shown)
+    except FileNotFoundError:
+        return None
+    with file:
         data = file.read(EDITED_BYTES + 1)
-    if len(data) > EDITED_BYTES:
-        raise ToolError(
-            f"{target.shown} has {status.st_size:,} bytes; files beyond {EDITED_BYTES:,} are not edited"
-        )
+        if len(data) > EDITED_BYTES:
+            size = os.fstat(file.fileno()).st_size
+            raise ToolError(
+                f"{target.shown} has {size:,} bytes; files beyond {EDITED_BYTES:,} are not edited"
+            )
     return data
+
+
+def _status(directory: int, target: Target) -> os.stat_result:
+    return os.stat(target.resolved.name, dir_fd=directory, follow_symlinks=False)
 
 
 def _check_parent(target: Target) -> None:
@@ -105,39 +126,43 @@ def _permitted(path: Path, wanted: int) -> bool:
     return os.access(path, wanted, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _confirm(snapshot: Snapshot) -> None:
-    confirm(snapshot.target)
-    if _read(snapshot.target) != snapshot.data:
-        raise TargetChangedError(
-            f"{snapshot.target.shown} changed while its edit waited; read it again, then edit it"
-        )
+def _confirm(snapshot: Snapshot, directory: int) -> None:
+    """Make sure that the path still leads to ``directory``, and the file in it is as it was taken."""
+    target = snapshot.target
+    confirm(target)
+    if not os.path.samestat(os.fstat(directory), target.resolved.parent.lstat()):
+        raise TargetChangedError(f"the directory of {target.shown} was replaced while its edit waited")
+    if _read_in(directory, target) != snapshot.data:
+        raise TargetChangedError(f"{target.shown} changed while its edit waited; read it again, then edit it")
 
 
-def _create(target: Target, data: bytes) -> None:
+def _create(directory: int, target: Target, data: bytes) -> None:
     """Make a new file: its mode by the umask, and never over one that another program just made."""
-    path = target.resolved
+    name = target.resolved.name
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(name, flags, 0o666, dir_fd=directory)
     except FileExistsError:
         raise TargetChangedError(f"{target.shown} was made by another program in the meantime") from None
     try:
         status = os.fstat(descriptor)
         os.close(descriptor)
-        _replace(target, data, status)
+        _replace(directory, target, data, status)
     except BaseException:
-        path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=directory)
         raise
 
 
-def _replace(target: Target, data: bytes, status: os.stat_result) -> None:
+def _replace(directory: int, target: Target, data: bytes, status: os.stat_result) -> None:
     """Replace a file, whose ``status`` is given, keeping mode and, if permitted, owner."""
     path = target.resolved
     try:
-        replace_file(path, data, mode=stat.S_IMODE(status.st_mode))
+        replace_file(path, data, mode=stat.S_IMODE(status.st_mode), directory=directory)
     except StoreError as error:
         reason = describe(error.__cause__) if isinstance(error.__cause__, OSError) else str(error)
         raise ToolError(f"{target.shown} was not written: {reason}") from None
-    now = path.lstat()
+    now = _status(directory, target)
     if (now.st_uid, now.st_gid) != (status.st_uid, status.st_gid):
         with suppress(OSError):  # only the superuser may give files away
-            os.chown(path, status.st_uid, status.st_gid, follow_symlinks=False)
+            os.chown(path.name, status.st_uid, status.st_gid, dir_fd=directory, follow_symlinks=False)

@@ -11,10 +11,10 @@ _NOBODY = 65534
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Take away every permission on ``directory``; the block runs as a user without privileges."""
+def locked(directory: Path, left: int = 0) -> Iterator[None]:
+    """Leave ``left`` of the permissions on ``directory``; the block runs as a user without privileges."""
     mode = directory.stat().st_mode
-    directory.chmod(0)
+    directory.chmod(left)
     privileged = os.geteuid() == 0
     if privileged:
         for parent in directory.parents:  # made by pytest for its owner alone
