@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import trio
 
-from odek.attachments import Attached, attach
 from odek.audit import AuditedGate
 from odek.audit_wiring import open_auditor_of
 from odek.budget import Budget, Limits
 from odek.config.settings import Config
 from odek.errors import ConfigError, StoreBusyError, StoreError
 from odek.events import Event, Notice, PlanChanged
+from odek.first_answer import FirstAnswer
 from odek.gate import PolicyGate
 from odek.guard import SecondOpinion, guard_of
 from odek.llm.choice import choose
@@ -60,6 +60,7 @@ from odek.trust.secrets import Masker
 from subagent.background import Background, open_background
 
 if TYPE_CHECKING:
+    from odek.attachments import Attached
     from odek.extended_wiring import ExtendedLayer
     from odek.memory.extended.session_atoms import SessionAtoms
 
@@ -79,11 +80,13 @@ class OpenAgent(msgspec.Struct, frozen=True):
     where: Where
     atoms: "SessionAtoms | None" = None
 
-    def attach(self, task: str, named: list[str], *, mentions: bool = True) -> Attached:
+    def attach(self, task: str, named: list[str], *, mentions: bool = True) -> "Attached":
         """Return ``task`` with its files behind it; blocking. Files from outside taint the session.
 
         ``mentions`` False takes ``@path`` in the task for text.
         """
+        from odek.attachments import attach  # most tasks have none
+
         attached = attach(
             task,
             named,
@@ -119,7 +122,8 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             "sandbox is set, but this version has no sandbox; remove the setting to run without"
         )
     masker = Masker(setup.resolved.secrets)
-    setup = msgspec.structs.replace(setup, emit=MaskedEvents(setup.emit, masker).emit)
+    first = FirstAnswer(setup.emit)
+    setup = msgspec.structs.replace(setup, emit=MaskedEvents(first.emit, masker).emit)
     where = Where(setup.workspace, setup.workspace, Path.home(), setup.home)
     for notice in setup.resolved.notices:
         setup.emit(Notice(notice, "warning"))
@@ -129,7 +133,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
         ending = await open_session_end_of(stack, setup, memory, model, masker.mask)
         session = await _open_session(stack, setup, model.name, memory, masker.mask)
         if ending is not None:
-            ending.catch_up(current=session.id)
+            first.then(lambda: ending().catch_up(current=session.id))
             stack.push_async_callback(close_session, session, ending)
         layer = None
         if memory is not None:
@@ -153,6 +157,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
                 asks_nobody=setup.approver is None,
                 budget=lambda: budgets[-1],
                 emit=setup.emit,
+                later=first.then,
             )
             offered.append(await stack.enter_async_context(open_delegation(parts)))
         gate = PolicyGate(

@@ -16,6 +16,7 @@ from odek.events import Notice
 from odek.guard import SecondOpinion
 from odek.llm.choice import choose
 from odek.llm.model import Model
+from odek.memory.ask import ANSWER_SECONDS
 from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.extended.atom_index import open_atom_index
 from odek.memory.extended.atom_jobs import AtomJobs, AtomJobsParts, Said
@@ -27,7 +28,7 @@ from odek.memory.extended.session_atoms import SessionAtoms
 from odek.memory.extended.turns import AtomTurns, AtomTurnsParts
 from odek.memory.extended.user_model import UserModelFile
 from odek.memory_wiring import embedder_of
-from odek.sessions.ending import ANSWER_SECONDS, read_record
+from odek.sessions.ending import read_record
 from odek.sessions.session import Session
 from odek.setup import Setup
 

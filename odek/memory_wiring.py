@@ -2,30 +2,30 @@
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import trio
 
+from odek.config.memory_settings import MemorySettings
 from odek.embedding.choice import check_embedder, choose_embedder
 from odek.embedding.embedder import Embedder
 from odek.events import Notice
 from odek.guard import guard_of
 from odek.llm.choice import choose
 from odek.llm.model import Model
-from odek.memory.ask import ask_with
+from odek.memory.ask import ANSWER_SECONDS, ask_with
 from odek.memory.buffer import TurnNote, turn_lines
-from odek.memory.drain import Drain
+from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.facts import FactLimits
 from odek.memory.service import Memory, MemoryParts, open_memory
-from odek.memory.session_end import SessionEnd, open_session_end
-from odek.sessions.ending import ANSWER_SECONDS, session_end_parts, wants_session_end
 from odek.sessions.session import Session
 from odek.setup import Setup
 
 if TYPE_CHECKING:
     from odek.memory.extended.session_atoms import SessionAtoms
+    from odek.memory.session_end import SessionEnd
     from odek.sessions.search import IndexedSearch, PlainSearch
     from odek.sessions.texts import SessionTexts
 
@@ -37,6 +37,10 @@ __all__ = [
     "open_session_end_of",
     "session_search_of",
 ]
+
+
+Ending: TypeAlias = Callable[[], "SessionEnd"]
+"""Returns what keeps and pays the ends of sessions, which is loaded by the first who asks."""
 
 
 async def open_memory_of(stack: AsyncExitStack, setup: Setup, model: Model) -> Memory | None:
@@ -74,20 +78,34 @@ async def open_session_end_of(
     memory: Memory | None,
     model: Model,
     mask: Callable[[str], str],
-) -> SessionEnd | None:
+) -> Ending | None:
     """Begin to keep what sessions leave behind; None when nothing is to be remembered."""
-    if memory is None or not (setup.keep_session and wants_session_end(memory.settings)):
+    if memory is None or not setup.keep_session or not _wants_session_end(memory.settings):
         return None
-    parts = session_end_parts(
-        setup.home,
-        memory,
-        model,
-        emit=setup.emit,
-        mask=mask,
-        drain=setup.drain or Drain(),
-        make_embedder=partial(embedder_of, setup),
-    )
-    return await stack.enter_async_context(open_session_end(parts))
+    drain = setup.drain or Drain()
+    jobs = await stack.enter_async_context(open_drained_jobs(drain))
+
+    def load() -> "SessionEnd":
+        from odek.memory.session_end import SessionEnd
+        from odek.sessions.ending import session_end_parts
+
+        parts = session_end_parts(
+            setup.home,
+            memory,
+            model,
+            emit=setup.emit,
+            mask=mask,
+            drain=drain,
+            make_embedder=partial(embedder_of, setup),
+        )
+        return SessionEnd(parts, jobs)
+
+    return cache(load)
+
+
+def _wants_session_end(settings: MemorySettings) -> bool:
+    """Whether anything is to be remembered of sessions by itself."""
+    return settings.llm_extract and (settings.extract_on_end or settings.extract_facts)
 
 
 def _sessions(home: Path) -> "SessionTexts":
@@ -114,15 +132,15 @@ def session_search_of(
     return PlainSearch(sessions, disk) if memory is None else IndexedSearch(sessions, memory.index(), disk)
 
 
-async def close_session(session: Session, ending: SessionEnd) -> None:
+async def close_session(session: Session, ending: Ending) -> None:
     """Give the session up, and have it remembered."""
     session.release()
-    await ending.finish(session.id)
+    await ending().finish(session.id)
 
 
 def note_turn(
     session: Session,
-    ending: SessionEnd | None,
+    ending: Ending | None,
     note: TurnNote,
     *,
     buffer: bool,
@@ -132,6 +150,6 @@ def note_turn(
     for line in turn_lines(note) if buffer else ():
         session.add_buffer_line(line)
     if ending is not None:
-        ending.owe_soon(session.id, session.turns)
+        ending().owe_soon(session.id, session.turns)
     if atoms is not None:
         atoms.finished()

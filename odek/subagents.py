@@ -15,7 +15,6 @@ from odek.events import Event
 from odek.sessions.child_usage import ChildUsage
 from odek.sessions.session import Session
 from odek.tools.delegate import DelegateTool
-from odek.tools.worktree import sweep_worktrees
 from odek.trust.risk import Risk
 
 if TYPE_CHECKING:
@@ -33,7 +32,8 @@ class DelegationParts(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent's delegation works with.
 
     ``order`` is that of the agent itself, if it is a subagent. ``trusted`` returns the classes
-    that the session trusts now, ``budget`` that of the turn under way.
+    that the session trusts now, ``budget`` that of the turn under way. ``later`` is told what
+    must not delay the first request.
     """
 
     resolved: Resolved
@@ -46,6 +46,7 @@ class DelegationParts(msgspec.Struct, frozen=True, kw_only=True):
     asks_nobody: bool
     budget: Callable[[], Budget]
     emit: Callable[[Event], None]
+    later: Callable[[Callable[[], None]], None]
 
 
 def credentials_of(resolved: Resolved) -> Credentials:
@@ -65,12 +66,19 @@ async def open_delegation(parts: DelegationParts) -> AsyncGenerator[DelegateTool
     usage = ChildUsage(parts.home, parts.session, below=below)
     await usage.count_left()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.to_thread.run_sync, sweep_worktrees, parts.home)
+        parts.later(lambda: nursery.start_soon(_sweep, parts.home))
         delegation = _Delegation(parts, usage, nursery)
         if any(word in parts.task.lower() for word in DELEGATION_WORDS):
             delegation.expect()
         yield DelegateTool(delegation)
         nursery.cancel_scope.cancel()
+
+
+async def _sweep(home: Path) -> None:
+    """Remove the worktrees of killed processes."""
+    from odek.tools.worktree import sweep_worktrees
+
+    await trio.to_thread.run_sync(sweep_worktrees, home)
 
 
 class _Delegation:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import trio
@@ -18,17 +19,20 @@ from odek.cli.error_groups import unwrapped_errors
 from odek.cli.interrupts import Interrupts
 from odek.cli.main import EXIT_FAILED, EXIT_LIMIT
 from odek.cli.options import flag_values
-from odek.cli.prompt import TerminalApprover
-from odek.cli.render import make_renderer
+from odek.cli.renderer import make_renderer
 from odek.cli.style import detect_style
 from odek.config.files import load
 from odek.config.layers import Resolved
 from odek.errors import ConfigError, ToolError
 from odek.events import AnswerDelta, Event, ModelStarted, Notice
+from odek.first_answer import FirstAnswer
 from odek.home import home_directory
 from odek.loop import TurnResult, run_turn
 from odek.processes import registered
 from odek.trust.approval import ApprovalState
+
+if TYPE_CHECKING:
+    from odek.cli.prompt import TerminalApprover
 
 __all__ = ["AgentRun", "Stage", "exit_status", "open_stage", "read_task", "run_once", "start"]
 
@@ -65,6 +69,8 @@ class Stage(msgspec.Struct, frozen=True):
         Raises:
             ConfigError: a file of ``attachments`` cannot be attached.
         """
+        if not attachments and not (mentions and "@" in text):
+            return await self._ask(text)
         attach = partial(self.opened.attach, text, attachments, mentions=mentions)
         try:
             attached = await trio.to_thread.run_sync(attach)
@@ -72,7 +78,10 @@ class Stage(msgspec.Struct, frozen=True):
             raise ConfigError(f"--ctx: {error}") from None
         for notice in attached.notices:
             self.display.emit(Notice(notice, "info" if notice.startswith("attached ") else "warning"))
-        return await self.interrupts.run_turn(partial(run_turn, self.opened.agent, attached.text))
+        return await self._ask(attached.text)
+
+    async def _ask(self, text: str) -> TurnResult | None:
+        return await self.interrupts.run_turn(partial(run_turn, self.opened.agent, text))
 
 
 def start(arguments: argparse.Namespace, *, resume: str | None, task: str) -> AgentRun:
@@ -159,12 +168,14 @@ async def open_stage(run: AgentRun, interrupts: Interrupts) -> AsyncGenerator[St
     async with open_display(renderer) as display, trio.open_nursery() as nursery:
         await nursery.start(interrupts.watch)
         words = _LastWords(display.emit)
+        first = FirstAnswer(words.emit)
+        first.then(warmup.end)  # until then something is still loaded
         approval = ApprovalState()
         setup = Setup(
             resolved=run.resolved,
             home=run.home,
             workspace=run.workspace,
-            emit=words.emit,
+            emit=first.emit,
             approval=approval,
             approver=_approver(display, approval, words, no_color=config.no_color),
             resume=run.resume,
@@ -174,7 +185,6 @@ async def open_stage(run: AgentRun, interrupts: Interrupts) -> AsyncGenerator[St
             watch_memory=run.watch_memory,
         )
         async with open_agent(setup) as opened:
-            warmup.end()
             with registered(run.home, command="agent", session=opened.session.id, task=run.task):
                 yield Stage(opened, display, interrupts)
         nursery.cancel_scope.cancel()
@@ -217,12 +227,14 @@ class _LastWords:
 
 def _approver(
     display: Display, approval: ApprovalState, words: _LastWords, *, no_color: bool
-) -> TerminalApprover | None:
+) -> "TerminalApprover | None":
     """Return who is asked: the person at the process's terminal, if it has one."""
     try:
         os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError:
         return None
+    from odek.cli.prompt import TerminalApprover  # a run without a terminal asks nobody
+
     return TerminalApprover(
         display,
         detect_style(sys.stderr, os.environ, no_color=no_color),

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from odek.cli.render import TICK_SECONDS, Renderer
+from odek.cli.renderer import TICK_SECONDS, Renderer
 from odek.event_queue import EventQueue
 from odek.events import Event
 

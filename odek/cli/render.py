@@ -1,15 +1,14 @@
 """Events on a terminal: the answer streams, the rest is one calm line each."""
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Final, Protocol, TextIO, assert_never
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, assert_never
 
 from odek.cli.layout import MAX_COLUMNS
-from odek.cli.markdown import MarkdownStream
 from odek.cli.notes import child_table, closing_line, diff_lines, note, one_line, tool_line
 from odek.cli.screen import Screen
 from odek.cli.status import Activity
-from odek.cli.style import PLAIN, Attr, detect_style
+from odek.cli.style import Attr
 from odek.events import (
     AnswerDelta,
     ApprovalResolved,
@@ -36,63 +35,13 @@ from odek.events import (
 )
 from odek.text import visible
 
-__all__ = ["TICK_SECONDS", "Renderer", "TerminalRenderer", "make_renderer"]
+if TYPE_CHECKING:
+    from odek.cli.markdown import MarkdownStream
 
-TICK_SECONDS: Final = 0.2
-"""How often ``tick`` is to be called: often enough to look alive, too seldom to cost."""
+__all__ = ["TerminalRenderer"]
+
 _ERASE_LINE: Final = "\r\x1b[K"
 _ERASE_LINE_ABOVE: Final = "\x1b[A\x1b[K"
-
-
-class Renderer(Protocol):
-    """Shows events to whoever started the program. Nothing here awaits.
-
-    Every method may raise OutputClosedError or OutputFailedError; after that the
-    renderer is silent, so that ``close`` always succeeds.
-    """
-
-    def handle(self, event: Event) -> None:
-        """Show ``event``."""
-        ...
-
-    def tick(self) -> None:
-        """Bring what moves up to date; to be called every TICK_SECONDS."""
-        ...
-
-    def suspend(self) -> None:
-        """Leave the terminal to somebody else; what happens meanwhile is shown later."""
-        ...
-
-    def resume(self) -> None:
-        """Take the terminal back."""
-        ...
-
-    def close(self) -> None:
-        """Write what is due and leave the terminal clean."""
-        ...
-
-
-def make_renderer(
-    stdout: TextIO,
-    stderr: TextIO,
-    environ: Mapping[str, str],
-    *,
-    json: bool = False,
-    no_color: bool = False,
-    verbose: bool = False,
-) -> Renderer:
-    """Return the renderer for what the streams are connected to."""
-    err = Screen(stderr, detect_style(stderr, environ, no_color=no_color), name="stderr", required=False)
-    if json:
-        from odek.cli.jsonl import JsonRenderer
-
-        return JsonRenderer(Screen(stdout, PLAIN, name="stdout", required=True))
-    if not stdout.isatty():
-        from odek.cli.plain import PlainRenderer
-
-        return PlainRenderer(Screen(stdout, PLAIN, name="stdout", required=True), err, verbose=verbose)
-    out = Screen(stdout, detect_style(stdout, environ, no_color=no_color), name="stdout", required=True)
-    return TerminalRenderer(out, err if not stderr.isatty() else out, verbose=verbose)
 
 
 class TerminalRenderer:
@@ -244,6 +193,10 @@ class TerminalRenderer:
             self._last = "note"  # an empty line between the two
         screen = self._err if reasoning else self._out
         if self._prose is None:
+            from odek.cli.markdown import (
+                MarkdownStream,
+            )  # while the model writes; not on the way to its answer
+
             width = min(screen.columns, MAX_COLUMNS)
             self._prose = MarkdownStream(width, screen.style, Attr.DIM if reasoning else Attr.NONE)
             self._is_reasoning = reasoning

@@ -9,7 +9,10 @@ from odek.errors import ModelError, ModelUnavailableError
 from odek.llm.model import Model, ModelEvent, ModelRequest
 from odek.messages import SystemMessage, UserMessage
 
-__all__ = ["Ask", "ask_with"]
+__all__ = ["ANSWER_SECONDS", "Ask", "ask_with"]
+
+ANSWER_SECONDS = 120.0
+"""For one judgement by a slow local model, and one record of a session; leaving waits for the drain alone."""
 
 Ask: TypeAlias = Callable[[str, str], Awaitable[str]]
 """Instructions and a text → the text of the answer. Raises ModelError."""

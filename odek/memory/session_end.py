@@ -101,14 +101,14 @@ def provenance_of(record: SessionRecord, *, auto_approve: bool) -> Provenance:
 async def open_session_end(parts: SessionEndParts) -> AsyncGenerator["SessionEnd"]:
     """Catch up on what is owed, and on leaving wait for what is under way within ``parts.drain``."""
     async with open_drained_jobs(parts.drain) as jobs:
-        end = SessionEnd(parts, jobs)
-        parts.drain.on_slow = end.tell_waiting
-        parts.drain.on_left = end.tell_owed
-        yield end
+        yield SessionEnd(parts, jobs)
 
 
 class SessionEnd:
-    """Owes and pays the end of sessions. Nothing here raises: what fails is told and stays owed."""
+    """Owes and pays the end of sessions. Nothing here raises: what fails is told and stays owed.
+
+    ``jobs`` are those of ``parts.drain``.
+    """
 
     def __init__(self, parts: SessionEndParts, jobs: trio.Nursery) -> None:
         self._parts = parts
@@ -120,6 +120,8 @@ class SessionEnd:
         self._tried: set[str] = set()
         self._working: set[str] = set()
         self._unpaid: set[str] = set()
+        parts.drain.on_slow = self.tell_waiting
+        parts.drain.on_left = self.tell_owed
 
     def catch_up(self, *, current: str) -> None:
         """Begin to pay in the background what other processes left; ``current`` is this one's session."""

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import trio
 
-from odek.config.memory_settings import MemorySettings
 from odek.embedding.embedder import Embedder
 from odek.events import Event
 from odek.llm.model import Model
-from odek.memory.ask import ask_with
+from odek.memory.ask import ANSWER_SECONDS, ask_with
 from odek.memory.drain import Drain
 from odek.memory.episodes import EpisodeLimits, EpisodeStore
 from odek.memory.service import Memory
@@ -19,15 +18,7 @@ from odek.sessions.names import lock_path, session_path
 from odek.sessions.store import SessionStore
 from odek.storage.locks import hold
 
-__all__ = ["read_record", "session_end_parts", "wants_session_end"]
-
-ANSWER_SECONDS = 120.0
-"""For one record of a session by a slow local model; leaving waits for the drain alone."""
-
-
-def wants_session_end(settings: MemorySettings) -> bool:
-    """Whether anything is to be remembered of sessions by itself."""
-    return settings.llm_extract and (settings.extract_on_end or settings.extract_facts)
+__all__ = ["read_record", "session_end_parts"]
 
 
 def read_record(sessions: Path, session: str) -> SessionRecord | None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,12 +13,14 @@ from odek.sessions import heads
 from odek.sessions.document import Header, now
 from odek.sessions.masking import Mask
 from odek.sessions.names import LOCKS, audit_path, lock_path, new_id, session_path
-from odek.sessions.reading import Reading, read_session
 from odek.sessions.session import Session
 from odek.sessions.turns import turns_of
 from odek.sessions.writer import SessionWriter
 from odek.storage.files import ensure_directory, read_file, remove_file
 from odek.storage.locks import HeldLock, hold
+
+if TYPE_CHECKING:
+    from odek.sessions.reading import Reading
 
 __all__ = ["Deleted", "SessionStore", "Trimmed"]
 
@@ -87,7 +90,7 @@ class SessionStore:
             buffer_lines=self._buffer_lines,
         )
 
-    def read(self, reference: str = "") -> Reading:
+    def read(self, reference: str = "") -> "Reading":
         """Return the session named, as `open` would find it, without owning it.
 
         Raises:
@@ -173,7 +176,7 @@ class SessionStore:
             if stale:
                 yield path
 
-    def _open(self, session: str) -> tuple[Reading, SessionWriter]:
+    def _open(self, session: str) -> "tuple[Reading, SessionWriter]":
         lock = self._own(session)
         try:
             reading, data = self._read(session)
@@ -183,12 +186,14 @@ class SessionStore:
         path = session_path(self._directory, session)
         return reading, SessionWriter(path, lock, self._mask, damaged=data if reading.damaged else None)
 
-    def _read(self, session: str) -> tuple[Reading, bytes]:
+    def _read(self, session: str) -> "tuple[Reading, bytes]":
         path = session_path(self._directory, session)
         try:
             data = read_file(path, limit_bytes=READ_LIMIT_BYTES)
         except FileNotFoundError:
             raise StoreError(f"there is no session {session} in {self._directory}") from None
+        from odek.sessions.reading import read_session  # a new session does without
+
         return read_session(data, session, path), data
 
     def _own(self, session: str) -> HeldLock:

@@ -18,6 +18,7 @@ LAYERS = {
     "odek.events": 0,
     "odek.text": 0,
     "odek.patterns": 0,
+    "odek.first_answer": 0,
     "odek.home": 0,
     "odek.config": 0,
     "odek.storage": 1,

@@ -45,7 +45,7 @@ APPROVAL = """
     import fcntl, sys, termios, trio
     from odek.cli.display import Display
     from odek.cli.prompt import TerminalApprover
-    from odek.cli.render import make_renderer
+    from odek.cli.renderer import make_renderer
     from odek.cli.style import Style
     from odek.trust.approval import ApprovalRequest
     from odek.trust.risk import Part, Risk, Verdict
@@ -171,7 +171,7 @@ async def test_a_reader_that_leaves_ends_the_program_quietly(lines: int) -> None
     """With ``| head -1`` the first line is there and nothing is complained about."""
     source = f"""
         import io, os, sys
-        from odek.cli.render import make_renderer
+        from odek.cli.renderer import make_renderer
         from odek.cli.screen import OutputClosedError
         from odek.events import TurnFinished, Usage
 

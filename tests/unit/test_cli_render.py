@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from odek.cli.notes import closing_line, diff_lines, note, seconds_text, tool_line
-from odek.cli.render import TerminalRenderer, make_renderer
+from odek.cli.render import TerminalRenderer
+from odek.cli.renderer import make_renderer
 from odek.cli.screen import OutputClosedError, OutputFailedError, Screen
 from odek.cli.style import Style, detect_style
 from odek.events import (
