@@ -47,14 +47,28 @@ def may_reach_credential(parts: Sequence[str], *, below_home: bool, recursive: b
     return False
 
 
-def is_obeyed(parts: Sequence[str], directory: str) -> bool:
-    """Whether ``parts``, components below ``directory``, may name a file that is obeyed later."""
+def is_obeyed(parts: Sequence[str], directory: str, *, whole: bool = False) -> bool:
+    """Whether ``parts``, components below ``directory``, may name a file that is obeyed later.
+
+    ``whole`` says that all below it is put there too, whatever that is.
+    """
+    if whole and parts and any(_ends_inside(parts, entry) for entry in _obeyed()):
+        return True
     for entry in _obeyed():
         for start in range(len(parts) - len(entry) + 1):
             found = parts[start : start + len(entry)]
             if all(map(may_match, found, entry)) and _is_meant(found, entry, parts[:start], directory):
                 return True
     return False
+
+
+def _ends_inside(parts: Sequence[str], entry: Sequence[str]) -> bool:
+    """Whether ``parts`` ends with a directory that an entry lies in."""
+    return any(
+        all(map(may_match, parts[-length:], entry[:length]))
+        and not any(_ONLY_A_KIND.match(part) for part in parts[-length:])
+        for length in range(1, min(len(parts), len(entry) - 1) + 1)
+    )
 
 
 def _is_meant(found: Sequence[str], entry: Sequence[str], above: Sequence[str], directory: str) -> bool:

@@ -79,7 +79,7 @@ _GIT_CODE = late_pattern(
     r"/(\.git|\.git/modules/.*)/(hooks(/.*)?|config(\.worktree)?|info/attributes)$", re.IGNORECASE
 )
 # The root and the current directory of a process are doors to every other path.
-_THROUGH_PROCESS = late_pattern(r"/proc/([^/]+)(?:/task/[^/]+)?/(root|cwd)(?=/|$)")
+_THROUGH_PROCESS = late_pattern(r"/proc/+([^/]+)(?:/+task/+[^/]+)?/+(root|cwd)(?=/|$)")
 # A work tree that odek made for a task lies at `worktrees/NAME` below its home.
 _WORKTREE_DEPTH = 2
 _SYSTEM_ROOT = late_pattern(
@@ -107,9 +107,9 @@ def place(text: str, base: str, *, follow: bool = True) -> Place:
     last component as it is, as removing and renaming do.
     """
     joined = text if text.startswith("/") else f"{base}/{text}"
+    if "/proc/" in joined:
+        joined = _beyond_processes(joined, base)
     joined = _normalised_head(joined) if UNRESOLVED in joined else os.path.normpath(joined)
-    if joined.startswith("/proc/"):
-        joined = _beyond_proc(joined, base)
     match = _PATTERN.search(joined)
     if match is None:
         head, tail = (joined, "") if follow else os.path.split(joined)
@@ -123,14 +123,14 @@ def place(text: str, base: str, *, follow: bool = True) -> Place:
     return Place(full, tuple(part for part in full.split("/") if part), climbs)
 
 
-def _beyond_proc(joined: str, base: str) -> str:
-    """Return a path that goes through the root or the directory of a process, as it goes on there."""
-    match = _THROUGH_PROCESS.match(joined)
-    if match is None:
-        return joined
-    start = "/" if match[2] == "root" else base if match[1] == "self" else "/" + UNRESOLVED
-    rest = f"{start.rstrip('/')}/{joined[match.end() :].lstrip('/')}"
-    return _normalised_head(rest) if UNRESOLVED in rest else os.path.normpath(rest)
+def _beyond_processes(joined: str, base: str) -> str:
+    """Return a path that goes through the root or the directory of processes, as it goes on there."""
+    while (match := _THROUGH_PROCESS.search(joined)) and os.path.normpath(joined[: match.end()]).startswith(
+        "/proc/"
+    ):
+        start = "" if match[2] == "root" else base if match[1] == "self" else "/" + UNRESOLVED
+        joined = f"{start}/{joined[match.end() :].lstrip('/')}"
+    return joined
 
 
 def literal(text: str, base: str) -> Place:
@@ -152,8 +152,8 @@ def is_inside(target: Place, directory: str) -> bool:
     return target.text == root or target.text.startswith(root if root == "/" else root + "/")
 
 
-def judge_write(target: Place, where: Where) -> tuple[Risk, str]:
-    """Return the class of writing to ``target``, and why."""
+def judge_write(target: Place, where: Where, *, whole: bool = False) -> tuple[Risk, str]:
+    """Return the class of writing to ``target``, and why; ``whole`` puts a directory with all in it there."""
     text = target.text
     if _HARMLESS_DEVICE.match(text):
         return Risk.SAFE, "writes to a device that keeps nothing"
@@ -165,7 +165,7 @@ def judge_write(target: Place, where: Where) -> tuple[Risk, str]:
         return Risk.DESTRUCTIVE, "commands the kernel directly"
     if UNRESOLVED in text:
         return Risk.SYSTEM_WRITE, "writes to a path that is not known before it runs"
-    if _is_guarded_write(target, where):
+    if _is_guarded_write(target, where, whole=whole):
         return Risk.SYSTEM_WRITE, f"writes to {shown(target, where)}, which is run or obeyed later"
     if _is_workspace(target, where):
         return Risk.LOCAL_WRITE, "writes in the workspace"
@@ -262,11 +262,12 @@ def _is_odeks_own(target: Place, where: Where) -> bool:
     return below[:_WORKTREE_DEPTH] != own[:_WORKTREE_DEPTH]
 
 
-def _is_guarded_write(target: Place, where: Where) -> bool:
+def _is_guarded_write(target: Place, where: Where, *, whole: bool = False) -> bool:
     if _GIT_CODE.search(target.text) or _is_odeks_own(target, where):
         return True
     below = _below(target, os.fspath(where.workspace))
-    if below is not None and guards.is_obeyed(below, _resolved_root(os.fspath(where.workspace))):
+    root = _resolved_root(os.fspath(where.workspace))
+    if below is not None and guards.is_obeyed(below, root, whole=whole):
         return True
     home = _below(target, os.fspath(where.home))
     if home is None or not home or not home[0].startswith("."):

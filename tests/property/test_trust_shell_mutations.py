@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from odek.trust.paths import Where
 from odek.trust.risk import Risk
 from odek.trust.shell import classify
-from tests.support import shell_cases, shell_data_cases, shell_everyday_cases
+from tests.support import (
+    shell_cases,
+    shell_data_cases,
+    shell_everyday_cases,
+    shell_program_cases,
+    shell_script_cases,
+)
 from tests.support.shell_mutations import disguised, is_simple, rewritten
 
 PROJECT = Path("/home/u/work/project")
@@ -16,7 +22,7 @@ HERE = Where(PROJECT, PROJECT, Path("/home/u"), Path("/home/u/.odek"))
 
 DANGEROUS = [
     command
-    for cases in (shell_cases.AT_LEAST, shell_data_cases.AT_LEAST)
+    for cases in (shell_cases.AT_LEAST, shell_data_cases.AT_LEAST, shell_program_cases.AT_LEAST)
     for label, commands in cases.items()
     for command in commands
     # What `$@` is depends on where it stands.
@@ -25,7 +31,7 @@ DANGEROUS = [
 SIMPLE = [command for command in DANGEROUS if is_simple(command)]
 HONEST = [
     command
-    for cases in (shell_cases.AT_MOST, shell_everyday_cases.AT_MOST)
+    for cases in (shell_cases.AT_MOST, shell_everyday_cases.AT_MOST, shell_script_cases.AT_MOST)
     for label, commands in cases.items()
     for command in commands
     if Risk[label.upper()] <= Risk.LOCAL_WRITE

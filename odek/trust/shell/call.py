@@ -59,9 +59,10 @@ class Context(msgspec.Struct):
             [(*paths.judge_read(place, self.where, recursive=recursive), place) for place in places]
         )
 
-    def judge_write(self, word: Word) -> Judged:
-        """Return the class of writing the file ``word``, why, and the place."""
-        return _worst([(*paths.judge_write(place, self.where), place) for place in self.places(word)])
+    def judge_write(self, word: Word, *, whole: bool = False) -> Judged:
+        """Return the class of writing ``word``, or a ``whole`` directory there, why, and the place."""
+        places = self.places(word)
+        return _worst([(*paths.judge_write(place, self.where, whole=whole), place) for place in places])
 
     def judge_delete(self, word: Word, *, recursive: bool, follow: bool = False) -> Judged:
         """Return the class of removing ``word``, why, and the place."""
@@ -142,11 +143,11 @@ class Call(msgspec.Struct):
             reason = reason if risk else "reads outside the workspace"
             yield msgspec.structs.replace(self.part(risk, reason, place), reads_outside=outside)
 
-    def writes(self, word: Word) -> Iterator[Part]:
-        """Judge writing the file that ``word`` names."""
+    def writes(self, word: Word, *, whole: bool = False) -> Iterator[Part]:
+        """Judge writing the file that ``word`` names, or putting a ``whole`` directory there."""
         if word.text == "-":
             return
-        risk, reason, place = self.context.judge_write(word)
+        risk, reason, place = self.context.judge_write(word, whole=whole)
         if risk > Risk.SAFE:
             yield self.part(risk, reason, place)
 

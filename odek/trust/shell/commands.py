@@ -205,7 +205,7 @@ def _judge_operands(call: Call) -> Iterator[Part]:
             for word in operands:
                 yield from call.writes(word)
         case "dest":
-            yield from _judge_destination(call)
+            yield from judge_destination(call)
         case "pattern":
             given = call.has("-e", "-f", "--regexp", "--file", "--expression", "--from-file")
             for word in operands if given else operands[1:]:
@@ -234,28 +234,30 @@ def _judge_inner(call: Call) -> Iterator[Part]:
         yield from call.context.command(inner)
 
 
-def _judge_destination(call: Call) -> Iterator[Part]:
-    """Judge files that are read and the last one, which is written."""
-    if call.value("-t", "--target-directory") is not None:
-        for word in call.operands:
-            yield from call.reads(word, recursive=call.recursive)
-        return
-    *sources, target = call.operands or [Word("")]
+def judge_destination(call: Call) -> Iterator[Part]:
+    """Judge files that are read, and the last one, or the directory that is named, which is written."""
+    directory = call.value("-t", "--target-directory")
+    target = directory or (call.operands or [Word("")])[-1]
+    sources = call.operands if directory is not None else call.operands[:-1]
     for word in sources:
         yield from call.reads(word, recursive=call.recursive)
     if not target.text:
         return
-    yield from call.writes(target)
+    whole = call.recursive or call.name in {"mv", "ln", "git mv"}
+    yield from call.writes(target, whole=whole)
     yield from archives.merges(call, sources, target)
-    is_directory = target.text.endswith(("/", "/.", "/.git")) or target.text in {".", "..", ".git"}
-    if not is_directory and not any(os.path.isdir(place.text) for place in call.context.places(target)):  # noqa: PTH112 - never raises
+    if directory is None and not _is_directory(call, target):
         return
     for word in sources:
         # A target that is a directory receives the file under its own name.
         name = word.text.rstrip("/").rsplit("/", 1)[-1]
         if name and name not in {".", ".."}:
-            yield from call.writes(
-                msgspec.structs.replace(
-                    target, text=f"{target.text.rstrip('/')}/{name}", glob=target.glob or word.glob
-                )
-            )
+            named = f"{target.text.rstrip('/')}/{name}"
+            landing = msgspec.structs.replace(target, text=named, glob=target.glob or word.glob)
+            yield from call.writes(landing, whole=whole)
+
+
+def _is_directory(call: Call, word: Word) -> bool:
+    if word.text.endswith(("/", "/.", "/.git")) or word.text in {".", "..", ".git"}:
+        return True
+    return any(os.path.isdir(place.text) for place in call.context.places(word))  # noqa: PTH112 - never raises

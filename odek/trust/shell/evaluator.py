@@ -25,7 +25,7 @@ from odek.trust.shell.tree import (
     outside_substitutions,
 )
 from odek.trust.shell.values import Value
-from odek.trust.shell.variables import holds_secret
+from odek.trust.shell.variables import holds_secret, judge_assignment
 from odek.trust.shell.words import Expander, Word
 
 if TYPE_CHECKING:
@@ -126,8 +126,16 @@ class Evaluator(ABC):
         for name in names:
             if holds_secret(name) and not self._scope.is_set(name):
                 self._note(node, Risk.SYSTEM_WRITE, f"uses {name}, a credential by its name")
+        if re.match(r"\$\{\w+:?=", text):
+            self._judge_setting(node, match[2])
         if "[" in text or re.match(r"\$\{[^:}]*:[^-=+?]", text):
             self._subscripts(node)
+
+    def _judge_setting(self, node: "Node", name: str) -> None:
+        """Judge setting a variable in another way than by an assignment."""
+        judged = judge_assignment(name, UNRESOLVED)
+        if judged is not None:
+            self._note(node, *judged)
 
     def _subscripts(self, node: "Node") -> None:
         """Judge subscripts, and the numbers behind a colon: both are arithmetic."""

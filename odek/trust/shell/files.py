@@ -75,7 +75,7 @@ def link(call: Call) -> Iterator[Part]:
             base = call.context.places(directory or operands[-1])[0].text
             base = base if Path(base).is_dir() else base.rpartition("/")[0]
             source = word.with_text(f"{base}/{word.text}")
-        yield from (part for part in call.writes(source) if part.risk > Risk.LOCAL_WRITE)
+        yield from (part for part in call.writes(source, whole=True) if part.risk > Risk.LOCAL_WRITE)
         yield from (part for part in call.reads(source, recursive=True) if part.risk > Risk.SAFE)
 
 

@@ -118,6 +118,8 @@ class Flow(Evaluator):
             values = [reduce(join, values)]
         bodies = [child for child in node.named_children if child.type in {"do_group", "compound_statement"}]
         before = self._scope.snapshot()
+        for name in variables:
+            self._judge_setting(node, name)
         if node.children[0].type == "select":
             self._scope.assign("REPLY", FOREIGN)
         self._loops += 1

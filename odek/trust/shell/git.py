@@ -135,6 +135,12 @@ def _apply(call: Call) -> Iterator[Part]:
     yield from archives.patched(call, call.operands)
 
 
+def _move(call: Call) -> Iterator[Part]:
+    """What is moved keeps its content, and obeys what its new name means."""
+    for word in call.operands[-1:]:
+        yield from call.writes(word, whole=True)
+
+
 def _first(call: Call) -> str:
     return call.operands[0].text if call.operands else ""
 
@@ -329,6 +335,7 @@ _SPECIAL = {
     "submodule": _submodule,
     "worktree": _worktree,
     "apply": _apply,
+    "mv": _move,
     "am": _apply,
     "archive": _archive,
     "grep": _grep,

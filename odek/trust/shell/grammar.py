@@ -21,6 +21,8 @@ DECEIVING = re.compile(
 
 # A brace list that begins a word in the program's place, which the grammar does not take.
 _GLUED_BRACE = re.compile(r"(?<![\w$\"'\\{}])\{(?=[^\s{}]*(?:,|\.\.)[^\s{}]*\})")
+# The base of a number in arithmetic, in front of a variable: `10#$n`.
+_BASE = re.compile(r"(?<=[-(+*/%,<>=&|^ ])\d{1,2}#(?=\$)")
 # The separator spelled out: the grammar does not take `$IFS` in the middle of a word.
 _BARE_IFS = re.compile(r"\$IFS(?![A-Za-z0-9_])")
 
@@ -56,7 +58,7 @@ def parse(text: str) -> "tuple[Node, bool]":
     root = _parser().parse(_spelled(text)).root_node
     if not root.has_error:
         return root, True
-    repaired = _GLUED_BRACE.sub("''{", text)
+    repaired = _BASE.sub("", _GLUED_BRACE.sub("''{", text))
     if repaired != text:
         second = _parser().parse(_spelled(repaired)).root_node
         if not second.has_error:

@@ -45,7 +45,7 @@ def rsync(call: Call) -> Iterator[Part]:
     if not call.operands or call.operands[-1] in remote:
         return
     target = call.operands[-1]
-    yield from call.writes(target)
+    yield from call.writes(target, whole=True)
     yield from archives.merges(call, local[:-1], target)
     if any(word.text.startswith("--del") for word in call.words):
         yield call.part(*call.context.judge_delete(target, recursive=True, follow=True))

@@ -115,6 +115,10 @@ class Scope:
             if before.variables.get(name) != value:
                 self.assign(name, Value((UNRESOLVED,), foreign=True, hidden=value.hidden))
 
+    def changed_since(self, before: Snapshot) -> list[str]:
+        """Return the variables that are not what they were."""
+        return [name for name, value in self._variables.items() if before.variables.get(name) != value]
+
     def _changed(self) -> None:
         self._newest += 1
         self.version = self._newest

@@ -181,9 +181,12 @@ class Walker(Flow):
             number = self._number
             self._call_function(effective[0].text, effective[1:])
             self._number = number
+        before = self._scope.snapshot()
         evaluated = assignments.run(effective, self._stdin[-1] if self._stdin else None, self._scope)
         for value in evaluated:
             self._evaluate_value(node, value)
+        for name in self._scope.changed_since(before):
+            self._judge_setting(node, name)
         self._scope.run_builtin([word.text for word in effective])
 
     def _context(self) -> Context:
