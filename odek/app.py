@@ -37,6 +37,7 @@ from odek.memory_wiring import (
     session_search_of,
 )
 from odek.messages import SystemMessage
+from odek.sandbox_wiring import goes_on_in_sandbox, in_sandbox, open_launcher
 from odek.session_prompt import session_prompt
 from odek.sessions.session import Session
 from odek.sessions.store import SessionStore
@@ -57,7 +58,7 @@ from odek.trust.fence import fence
 from odek.trust.paths import Where, judge_read, literal, reads_outside
 from odek.trust.risk import Risk
 from odek.trust.secrets import Masker
-from subagent.background import Background, open_background
+from subagent.background import open_background
 
 if TYPE_CHECKING:
     from odek.attachments import Attached
@@ -117,10 +118,6 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
     config = setup.resolved.config
     if setup.memory_event_handler is not None:
         setup = msgspec.structs.replace(setup, emit=also_to(setup.emit, setup.memory_event_handler))
-    if config.sandbox:
-        raise ConfigError(
-            "sandbox is set, but this version has no sandbox; remove the setting to run without"
-        )
     masker = Masker(setup.resolved.secrets)
     first = FirstAnswer(setup.emit)
     setup = msgspec.structs.replace(setup, emit=MaskedEvents(first.emit, masker).emit)
@@ -128,10 +125,14 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
     for notice in setup.resolved.notices:
         setup.emit(Notice(notice, "warning"))
     async with AsyncExitStack() as stack:
+        launcher = await open_launcher(stack, setup)
         model = await _open_model(stack, setup)
         memory = await open_memory_of(stack, setup, model)
         ending = await open_session_end_of(stack, setup, memory, model, masker.mask)
         session = await _open_session(stack, setup, model.name, memory, masker.mask)
+        if goes_on_in_sandbox(setup, session):
+            setup = in_sandbox(setup)
+            launcher = await open_launcher(stack, setup)
         if ending is not None:
             first.then(lambda: ending().catch_up(current=session.id))
             stack.push_async_callback(close_session, session, ending)
@@ -143,7 +144,15 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
         plan = Plan(lambda steps: setup.emit(PlanChanged(steps)))
         plan.restore(session.messages)
         disk = trio.CapacityLimiter(DISK_THREADS)
-        offered = _tools(setup, memory, plan, disk, background, session, layer)
+        shell = Shell(
+            setup.workspace,
+            config.shell,
+            dict(setup.resolved.environment),
+            background,
+            masker,
+            launcher,
+        )
+        offered = _tools(setup, memory, plan, disk, shell, session, layer)
         budgets: list[Budget] = []
         if setup.depth < config.subagent.max_depth:
             parts = DelegationParts(
@@ -292,7 +301,8 @@ async def _open_session(
         session.model = model
     elif setup.keep_session:
         try:
-            session = await trio.to_thread.run_sync(store.create, model, setup.task)
+            sandbox = setup.resolved.config.sandbox
+            session = await trio.to_thread.run_sync(partial(store.create, model, setup.task, sandbox=sandbox))
         except StoreBusyError:
             raise
         except StoreError as error:  # as with a full disk: the work goes on, and the person is told
@@ -319,20 +329,14 @@ def _tools(
     memory: Memory | None,
     plan: Plan,
     disk: trio.CapacityLimiter,
-    background: Background,
+    shell: Shell,
     session: Session,
     layer: "ExtendedLayer | None",
 ) -> list[Tool[Any]]:
     """Return every tool there is; a new one is a line here."""
-    workspace, config = setup.workspace, setup.resolved.config
+    workspace = setup.workspace
     return [
-        Shell(
-            workspace,
-            config.shell,
-            dict(setup.resolved.environment),
-            background,
-            Masker(setup.resolved.secrets),
-        ),
+        shell,
         ReadFileTool(workspace, disk),
         WriteFileTool(workspace, disk),
         PatchTool(workspace, disk),

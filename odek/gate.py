@@ -158,4 +158,5 @@ def _question(request: GateRequest, verdict: Verdict) -> ApprovalRequest:
         preview=prepared.preview or prepared.summary,
         verdict=verdict,
         command=prepared.effects.command,
+        place=prepared.place,
     )

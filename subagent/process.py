@@ -20,7 +20,7 @@ import trio
 from subagent import warden
 from subagent.errors import ChildLostError, ChildStartError
 
-__all__ = ["Descendant", "ProcessTree", "TreeGuard", "TreeUsage", "open_process_tree"]
+__all__ = ["Descendant", "ProcessTree", "TreeGuard", "TreeUsage", "open_process_tree", "warden_request"]
 
 GRACE_SECONDS = 0.5
 """Between SIGTERM and SIGKILL: enough to remove temporary files, short enough to wait for."""
@@ -144,6 +144,11 @@ class ProcessTree:
         if self.stdin is None or self.stdout is None or self.stderr is None:
             raise ChildStartError(f"process {self.pid} was started without pipes to speak with")
         return self.stdin, self.stdout, self.stderr
+
+    @property
+    def guard(self) -> TreeGuard:
+        """The warden."""
+        return self._guard
 
     @property
     def guard_pid(self) -> int:
@@ -295,13 +300,7 @@ async def open_process_tree(
     Raises:
         ChildStartError: there is no such command or directory, or the system refuses.
     """
-    request = warden.Request(
-        [os.fsencode(word) for word in argv],
-        {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
-        os.fsencode(cwd),
-        grace_seconds,
-        list(pass_fds),
-    )
+    request = warden_request(argv, cwd=cwd, env=env, pass_fds=pass_fds, grace_seconds=grace_seconds)
     try:
         tree = await _start_warden(stdin, stdout, stderr, pass_fds, grace_seconds)
     except OSError as error:
@@ -312,6 +311,24 @@ async def open_process_tree(
     finally:
         if not tree.detached:
             await tree.end()
+
+
+def warden_request(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    pass_fds: Sequence[int] = (),
+    grace_seconds: float = GRACE_SECONDS,
+) -> warden.Request:
+    """Return what a warden is to run, as bytes."""
+    return warden.Request(
+        [os.fsencode(word) for word in argv],
+        {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
+        os.fsencode(cwd),
+        grace_seconds,
+        list(pass_fds),
+    )
 
 
 async def _start_warden(

@@ -20,7 +20,9 @@ _NARROWEST_COLUMNS: Final = 16
 def request_text(request: ApprovalRequest, style: Style, columns: int, *, title: str) -> str:
     """Return all that the person needs to decide about ``request``, ending with a line end."""
     head = style.paint(f"{title}{one_line(request.tool)}", Attr.BOLD)
-    lines = [f"{head} {style.glyph('dot')} {paint_risk(request.verdict.risk, style)}"]
+    dot = style.glyph("dot")
+    place = f" {dot} {one_line(request.place)}" if request.place else ""
+    lines = [f"{head} {dot} {paint_risk(request.verdict.risk, style)}{place}"]
     preview = request.preview or request.summary
     if request.summary.strip() not in preview:
         lines += wrapped(one_line(request.summary), columns, indent="  ")

@@ -29,7 +29,7 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
         "--no-agents", action="store_true", default=None, help="leave AGENTS.md of the directory unread"
     )
     work.add_argument(
-        "--sandbox", action="store_true", default=None, help="insist on a sandbox; this version has none"
+        "--sandbox", action="store_true", default=None, help="run commands in a sandbox, or not at all"
     )
     output = parser.add_argument_group("output")
     output.add_argument(

@@ -23,6 +23,7 @@ _PROJECT_RULES = {
     "refused": "no",
     "lower": "only a tighter limit",
     "switch_on": "only to switch it on",
+    "default": "only its default",
 }
 
 
@@ -195,7 +196,8 @@ and subagents. Keep it at `chmod 600`; a notice says when others can read it.
 
 This file comes with whatever repository is checked out, so it is trusted less. Tools can
 be disabled by it, but not enabled; budgets can be tightened, but not widened; the sandbox
-can be switched on, but not off. A `${{NAME}}` in it that may hold a secret is an error.
+can be switched on and made stricter, but neither off nor wider. A `${{NAME}}` in it that
+may hold a secret is an error.
 These are ignored in it, with a warning that names each:
 
 {refused}

@@ -170,6 +170,8 @@ class _Resolution:
         match key.facets.project:
             case "switch_on":
                 return bool(value)
+            case "default":
+                return bool(value == key.default)
             case "lower":
                 current = self._values.get(key.path, key.default)
                 return bool(value) and (not current or value < current)

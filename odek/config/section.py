@@ -7,8 +7,12 @@ from msgspec import Meta
 
 __all__ = ["Facets", "ProjectRule", "Section", "setting"]
 
-ProjectRule = Literal["free", "refused", "lower", "switch_on"]
-"""What ``./odek.json`` may do with a key. "lower": only to a tighter limit, where 0 is no limit."""
+ProjectRule = Literal["free", "refused", "lower", "switch_on", "default"]
+"""What ``./odek.json`` may do with a key.
+
+"lower": only to a tighter limit, where 0 is no limit. "default": only back to the default,
+which is the strictest.
+"""
 
 
 class Facets(msgspec.Struct, frozen=True):

@@ -48,6 +48,7 @@ _CLASSES = (
 
 _LOWER = Facets(project="lower")
 _Commands = tuple[Annotated[str, Meta(min_length=1)], ...]
+_Paths = tuple[Annotated[str, Meta(min_length=1)], ...]
 _RiskClass = Annotated[
     str,
     setting(
@@ -216,8 +217,31 @@ class Config(Section, frozen=True, kw_only=True):
         bool, setting("Do not read AGENTS.md into the system prompt.", Facets(flag="--no-agents"))
     ] = False
     sandbox: Annotated[
-        bool, setting("Run commands in a sandbox.", Facets(project="switch_on", flag="--sandbox"))
+        bool,
+        setting(
+            "Run commands, those of subagents too, in a sandbox, or not at all.",
+            Facets(project="switch_on", flag="--sandbox"),
+        ),
     ] = False
+    sandbox_backend: Annotated[
+        Literal["auto", "bubblewrap", "docker"],
+        setting("What makes the sandbox; auto: the first that works.", Facets(project="refused")),
+    ] = "auto"
+    sandbox_network: Annotated[
+        Literal["none", "allowed"],
+        setting("Whether commands in the sandbox have a network.", Facets(project="default")),
+    ] = "none"
+    sandbox_readonly: Annotated[
+        bool, setting("Show the workspace only to read.", Facets(project="switch_on"))
+    ] = False
+    sandbox_readable: Annotated[
+        _Paths,
+        setting("More paths that the sandbox shows, to read, such as ~/.cargo.", Facets(project="refused")),
+    ] = ()
+    sandbox_image: Annotated[
+        str,
+        setting("Image of the containers of docker; it must be there already.", Facets(project="refused")),
+    ] = ""
     llm: LlmSettings = LlmSettings()
     prices: Annotated[
         dict[str, PriceSettings],
@@ -248,10 +272,7 @@ UNUSED = frozenset(
         "prompt_caching",
         "sandbox_cpus",
         "sandbox_env",
-        "sandbox_image",
         "sandbox_memory",
-        "sandbox_network",
-        "sandbox_readonly",
         "sandbox_user",
         "sandbox_volumes",
         "schedules",

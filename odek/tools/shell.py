@@ -1,6 +1,5 @@
 """The ``shell`` tool: one command, everything that it started, and its output in bounds."""
 
-import os
 import signal
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -13,6 +12,8 @@ from msgspec import Meta
 
 from odek.config.settings import ShellSettings
 from odek.errors import ToolError
+from odek.llm.model import ToolSpec
+from odek.sandbox.launcher import Launcher
 from odek.text import clip_line
 from odek.tools.git import with_git_settings
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
@@ -20,7 +21,7 @@ from odek.trust.effects import Effects
 from odek.trust.secrets import Masker
 from subagent.background import Background
 from subagent.errors import ChildLostError, ChildStartError
-from subagent.process import Descendant, ProcessTree, open_process_tree
+from subagent.process import Descendant, ProcessTree
 
 if TYPE_CHECKING:
     from odek.tools.command_output import CommandOutput
@@ -89,7 +90,8 @@ class Shell(Tool[ShellArguments]):
     """Runs a command line.
 
     ``environment`` is what commands see, so it holds no secrets. ``background`` keeps
-    what a finished command left running. ``masker`` hides secrets where output is cut.
+    what a finished command left running. ``masker`` hides secrets where output is cut,
+    ``launcher`` says where commands run.
     """
 
     name = "shell"
@@ -109,12 +111,18 @@ class Shell(Tool[ShellArguments]):
         environment: Mapping[str, str],
         background: Background,
         masker: Masker,
+        launcher: Launcher,
     ) -> None:
         self._workspace = workspace
         self._settings = settings
         self._environment = with_git_settings({**environment, **QUIET_VARIABLES})
         self._background = background
         self._masker = masker
+        self._launcher = launcher
+
+    def spec(self) -> ToolSpec:
+        """Return the tool as the model sees it, with what it should know of the place where commands run."""
+        return msgspec.structs.replace(super().spec(), description=self.description + self._launcher.told)
 
     async def prepare(self, arguments: ShellArguments) -> PreparedCall:
         """Check the command line; it is classified elsewhere, by its declared effect."""
@@ -126,6 +134,7 @@ class Shell(Tool[ShellArguments]):
             preview=command,
             effects=Effects(command=command),
             run=partial(self._run, command, timeout_seconds),
+            place=self._launcher.place,
         )
 
     async def _run(self, command: str, timeout_seconds: float, scope: CallScope) -> ToolOutput:
@@ -133,9 +142,7 @@ class Shell(Tool[ShellArguments]):
 
         output = CommandOutput(self._settings.output_limit_bytes, self._masker)
         try:
-            async with open_process_tree(
-                [find_shell(self._environment), "-c", command], cwd=self._workspace, env=self._environment
-            ) as tree:
+            async with self._launcher.open(command, cwd=self._workspace, env=self._environment) as tree:
                 ending = await follow(tree, output, timeout_seconds, scope.on_line)
                 if isinstance(ending, Exited) and ending.background:
                     self._background.adopt(tree)
@@ -167,13 +174,6 @@ def check_command(command: str) -> None:
             f"shell: the command has {size:,} bytes, more than the {COMMAND_MAX_BYTES:,} that the system "
             "takes; write it to a file and run that"
         )
-
-
-def find_shell(environment: Mapping[str, str]) -> str:
-    """Return bash where there is one, else the system's sh."""
-    import shutil
-
-    return "bash" if shutil.which("bash", path=environment.get("PATH", os.defpath)) else "/bin/sh"
 
 
 async def follow(

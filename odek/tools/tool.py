@@ -63,13 +63,15 @@ class PreparedCall(msgspec.Struct, frozen=True):
     """A checked call, ready to be approved and run.
 
     ``summary`` is one line without the tool's name. ``preview`` is what an approval
-    shows in whole: the command, or a unified diff of the change.
+    shows in whole: the command, or a unified diff of the change. ``place`` says where it
+    runs if not simply here.
     """
 
     summary: str
     effects: Effects
     run: Callable[[CallScope], Awaitable[ToolOutput]]
     preview: str = ""
+    place: str = ""
 
 
 class Tool(ABC, Generic[A]):

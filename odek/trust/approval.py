@@ -32,7 +32,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
     """A call to decide on, and to show whole if somebody must be asked.
 
     ``preview`` is the whole command or change; ``command`` the exact shell command if the
-    call is one. ``trustable`` says that "trust this class" may be offered.
+    call is one, and ``place`` says where it runs if not simply here. ``trustable`` says that
+    "trust this class" may be offered.
     """
 
     call_id: str
@@ -41,6 +42,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
     preview: str
     verdict: Verdict
     command: str | None = None
+    place: str = ""
     trustable: bool = False
 
 

@@ -107,7 +107,11 @@ async def test_events_as_json_lines(tmp_path: Path) -> None:
         (["run", "--base-url", "nonsense", "--model", "m", "x"], {}, "nonsense"),
         (["run", "--tool", "shel", "x"], {}, "there is no tool 'shel'"),
         (["run", "x"], {"ODEK_MAX_ITER": "many"}, "ODEK_MAX_ITER"),
-        (["run", "--sandbox", "x"], {}, "sandbox"),
+        (
+            ["run", "--sandbox", "x"],
+            {"PATH": "/nowhere"},
+            "sandbox is set, and there is none here: bubblewrap is not",
+        ),
         (["run", "-c", "gone.txt", "x"], {}, "gone.txt"),
     ],
 )

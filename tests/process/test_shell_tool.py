@@ -11,6 +11,7 @@ import trio
 
 from odek.config.settings import ShellSettings
 from odek.errors import ToolError
+from odek.sandbox.launcher import Here
 from odek.tools.shell import Shell
 from odek.tools.tool import CallScope
 from odek.trust.effects import Effects
@@ -35,7 +36,7 @@ async def shell(marked: Marked, tmp_path: Path) -> AsyncIterator[Shell]:
     """The tool in an empty workspace."""
     async with open_background() as background:
         yield Shell(
-            tmp_path, ShellSettings(output_limit_bytes=2048), marked.environment, background, Masker()
+            tmp_path, ShellSettings(output_limit_bytes=2048), marked.environment, background, Masker(), Here()
         )
 
 
@@ -108,7 +109,7 @@ async def test_a_workspace_that_is_gone_is_an_error_for_the_model(shell: Shell, 
 async def test_without_bash_the_systems_shell_is_used(tmp_path: Path) -> None:
     """A system that has only sh runs commands too."""
     async with open_background() as background:
-        shell = Shell(tmp_path, ShellSettings(), {"PATH": str(tmp_path)}, background, Masker())
+        shell = Shell(tmp_path, ShellSettings(), {"PATH": str(tmp_path)}, background, Masker(), Here())
         output = await call(shell, command="echo $0")
     assert output.content == "/bin/sh"
 
@@ -133,7 +134,7 @@ async def test_a_background_process_does_not_hold_up_the_result(shell: Shell, ma
 async def test_background_processes_end_with_their_owner(marked: Marked, tmp_path: Path) -> None:
     """Several of them, deaf ones too, are gone about a second after the agent ends."""
     async with open_background() as background:
-        shell = Shell(tmp_path, ShellSettings(), marked.environment, background, Masker())
+        shell = Shell(tmp_path, ShellSettings(), marked.environment, background, Masker(), Here())
         for command in ("sleep 300 &", "setsid bash -c \"trap '' TERM; sleep 300; :\" &", "yes &"):
             await call(shell, command=command)
         assert len(marked.living()) >= 3
@@ -183,7 +184,7 @@ async def test_nothing_survives_a_cancel(escape: str, shell: Shell, marked: Mark
 async def test_an_endless_output_is_ended_in_bounded_memory(tmp_path: Path, marked: Marked) -> None:
     """A flood is cut off, and while it lasts memory does not grow with it."""
     async with open_background() as background:
-        shell = Shell(tmp_path, ShellSettings(), marked.environment, background, Masker())
+        shell = Shell(tmp_path, ShellSettings(), marked.environment, background, Masker(), Here())
         tracemalloc.start()
         try:
             output = await call(

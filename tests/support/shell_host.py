@@ -1,7 +1,8 @@
 """A program that runs shell commands through the real tool, to be killed from outside.
 
 It imports everything once and then, for each line ``WORKSPACE<TAB>COMMAND`` of its input,
-forks a process that runs the command as an agent would; it prints the pid of each.
+forks a process that runs the command as an agent would; it prints the pid of each. Its one
+argument, if it has one, is the path of bubblewrap, to run them in a sandbox.
 """
 
 import os
@@ -12,6 +13,8 @@ from pathlib import Path
 import trio
 
 from odek.config.settings import ShellSettings
+from odek.sandbox.boxes import Bubblewrap, Planted, Shown
+from odek.sandbox.launcher import Here, Launcher
 from odek.tools.shell import Shell
 from odek.trust.secrets import Masker
 from subagent.background import open_background
@@ -20,10 +23,19 @@ from tests.support.tool_calls import call
 __all__: list[str] = []
 
 
+def launcher(workspace: Path) -> Launcher:
+    """Return where commands run."""
+    if len(sys.argv) == 1:
+        return Here()
+    home = workspace.parent / "home"
+    return Bubblewrap(sys.argv[1], Shown(workspace=workspace, home=home, odek_home=home), Planted(print))
+
+
 async def run(workspace: str, command: str) -> None:
     """Run one command, then stay like an agent that waits for its next task."""
     async with open_background() as background:
-        shell = Shell(Path(workspace), ShellSettings(), dict(os.environ), background, Masker())
+        place = Path(workspace)
+        shell = Shell(place, ShellSettings(), dict(os.environ), background, Masker(), launcher(place))
         await call(shell, command=command)
         await trio.sleep_forever()
 

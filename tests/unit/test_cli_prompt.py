@@ -310,6 +310,17 @@ def test_a_disguised_program_and_its_place_are_named() -> None:
     assert text.endswith("  system_write  removes what lies outside [runs rm, ~/elsewhere/x]\n")
 
 
+def test_the_place_of_a_command_is_told() -> None:
+    """A command that is to run in a sandbox is asked about as one."""
+    verdict = Verdict.of((Part("make", Risk.CODE_EXECUTION, "runs the Makefile"),))
+
+    text = request_text(
+        ApprovalRequest("1", "shell", "make", "make", verdict, place="in the sandbox"), PLAIN, 80, title=""
+    )
+
+    assert text.splitlines()[0] == "shell · code_execution · in the sandbox"
+
+
 def test_each_risky_part_has_its_class_and_reason() -> None:
     """A compound lists its parts, the worst first, and counts the safe ones."""
     parts = (

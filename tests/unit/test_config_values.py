@@ -235,12 +235,12 @@ def test_the_special_name_of_a_variable_wins_over_the_general_one() -> None:
 
 def test_an_unknown_variable_is_a_notice() -> None:
     """Misspelt names get a guess, those of other versions are named, ODEK_HOME is known."""
-    names = ["ODEK_MODLE", "ODEK_SANDBOX_IMAGE", "ODEK_SKILLS_LEARN", "ODEK_ZZZ", "ODEK_HOME"]
+    names = ["ODEK_MODLE", "ODEK_SANDBOX_MEMORY", "ODEK_SKILLS_LEARN", "ODEK_ZZZ", "ODEK_HOME"]
 
     assert made_of(environ=dict.fromkeys(names, "x")).notices == (
         "environment: ODEK_MODLE is not known; did you mean ODEK_MODEL?",
         "environment: ODEK_ZZZ is not known; it is ignored",
-        "environment: not used by this version: ODEK_SANDBOX_IMAGE, ODEK_SKILLS_LEARN",
+        "environment: not used by this version: ODEK_SANDBOX_MEMORY, ODEK_SKILLS_LEARN",
     )
 
 
