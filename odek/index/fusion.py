@@ -1,4 +1,4 @@
-"""What words find and what vectors find, as one order. Pure; measured in docs/explanation/recall.md.
+"""What words find and what vectors find, as one order. Pure; measured in docs/explanation/vectors.md.
 
 Both are brought to one scale by their best, and added. That does better than to add
 ranks, which forget by how much the first is better than the second.
