@@ -6,8 +6,8 @@ from collections.abc import Callable
 import msgspec
 
 from odek.index.document import Kind
-from odek.index.stemming import DEFAULT_LANGUAGE
-from odek.index.tokens import GRAM_SIGN, Run, pairs_of, read
+from odek.index.stemming import DEFAULT_LANGUAGE, language_of
+from odek.index.tokens import GRAM_SIGN, PART_SIGN, Run, pairs_of, read
 from odek.index.words import FILLERS
 from odek.text import without_surrogates
 
@@ -27,6 +27,8 @@ _PAIR_WEIGHT = 0.3
 _GRAM_WEIGHT = 0.1
 _ROOT_WEIGHT = 0.15
 _UNKNOWN_FREQUENCY = 2
+# Of a word that is known as a part of others alone. No measurement behind it.
+_PART_WEIGHT = 0.8
 
 # A term of less than full weight is left out when it adds less than so much: it is in nearly all texts, so
 # that it costs most and tells least.
@@ -42,12 +44,14 @@ _OTHER_TEXTS = 1_000
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A question: its ``words`` and ``pairs`` with their weights, and its telling ``runs``.
+    """A question: its ``words`` with their weights, its ``pairs``, and its telling ``runs``.
 
-    ``is_telling`` is false when it holds nothing but small words and pleasantries.
+    ``small`` are those of the words that say little in some language, perhaps not in that of the question.
+    ``is_telling`` is false when it holds nothing but such words and pleasantries.
     """
 
     words: dict[str, float]
+    small: set[str]
     pairs: list[str]
     runs: list[Run]
     is_telling: bool
@@ -70,15 +74,19 @@ def ask(query: str) -> Asked:
     words: notes mix languages, and a short question tells little about its own.
     """
     query = without_surrogates(query[:_READ_CHARACTERS])
-    text = read(query)
+    text = read(query, language_of(query.lower().split(), evidence_words=1))
     words: dict[str, float] = {}
+    small: set[str] = set()
     is_telling = False
     for at, (run, written) in enumerate(zip(text.runs, text.written, strict=True)):
         if run.stopped:
             weight = _STOP_WEIGHT
         else:
             weight = _NAME_WEIGHT if at and written.istitle() and written.isalpha() else 1.0
-            is_telling = is_telling or written.casefold() not in FILLERS
+            if written.casefold() in FILLERS:
+                small.update(run.words)
+            else:
+                is_telling = True
         for word in run.words:
             words.setdefault(word, weight)
     if text.language != DEFAULT_LANGUAGE:
@@ -86,7 +94,7 @@ def ask(query: str) -> Asked:
             for word in run.words:
                 words.setdefault(word, _STOP_WEIGHT if run.stopped else 1.0)
     telling = [run for run in dict.fromkeys(text.runs) if not run.stopped]
-    return Asked(words, pairs_of(text.runs), telling, is_telling)
+    return Asked(words, small, pairs_of(text.runs), telling, is_telling)
 
 
 def plan(asked: Asked, size: int, frequency: Callable[[str], int]) -> Plan:
@@ -99,6 +107,10 @@ def plan(asked: Asked, size: int, frequency: Callable[[str], int]) -> Plan:
             terms.append((word, counts))
     extra = dict.fromkeys(asked.pairs, _PAIR_WEIGHT)
     for run in asked.runs:
+        if run.can_be_part and not frequencies[run.words[0]]:
+            part = PART_SIGN + run.words[0]
+            extra[part] = _PART_WEIGHT
+            frequencies[run.words[0]] = frequency(part)
         if all(frequencies[word] <= _UNKNOWN_FREQUENCY for word in run.words):
             for gram in run.grams:
                 extra[GRAM_SIGN + gram] = extra.get(GRAM_SIGN + gram, 0.0) + _GRAM_WEIGHT
@@ -109,7 +121,7 @@ def plan(asked: Asked, size: int, frequency: Callable[[str], int]) -> Plan:
             terms.append((term, counts))
     if len(terms) > _MAX_TERMS:
         terms = sorted(terms, key=lambda term: -term[1])[:_MAX_TERMS]
-    return Plan(terms, _scale(asked.words, frequencies, size) if asked.is_telling else 0.0)
+    return Plan(terms, _scale(asked, frequencies, size) if asked.is_telling else 0.0)
 
 
 def rarity(size: int, frequency: int) -> float:
@@ -117,16 +129,18 @@ def rarity(size: int, frequency: int) -> float:
     return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
 
 
-def _scale(words: dict[str, float], frequencies: dict[str, int], size: int) -> float:
+def _scale(asked: Asked, frequencies: dict[str, int], size: int) -> float:
     """Return what makes scores comparable between questions, and between indexes of any size."""
-    here = there = asked = 0.0
-    for word, weight in words.items():
+    here = there = total = 0.0
+    for word, weight in asked.words.items():
         frequency = frequencies[word]
+        if not frequency and word in asked.small:
+            continue
         told = weight * rarity(size + _OTHER_TEXTS, frequency)
-        asked += told
+        total += told
         if frequency:
             here += weight * rarity(size, frequency)
             there += told
     if here <= 0:
         here, there = rarity(size, 1), rarity(size + _OTHER_TEXTS, 1)
-    return there / here / math.sqrt(asked) if asked > 0 else 0.0
+    return there / here / math.sqrt(total) if total > 0 else 0.0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from odek.index.words import IRREGULAR, STOP_WORDS
+from odek.index.words import IRREGULAR, STOP_WORDS, STOPPED_BY_SCRIPT
 
 if TYPE_CHECKING:
     from Stemmer import Stemmer
@@ -29,15 +29,16 @@ SCRIPTS = (
     ("\u0b80", "\u0bff", "tamil"),
 )
 
-# So many words of a language must be seen before it is believed; two may stand in a name or a quotation.
+# So many words of a language must be seen before it is believed; one may stand in a name or a quotation.
 _EVIDENCE_WORDS = 2
 _LOOKED_AT_WORDS = 200
 
 
-def language_of(folded: Sequence[str]) -> str:
+def language_of(folded: Sequence[str], evidence_words: int = _EVIDENCE_WORDS) -> str:
     """Return the language of a text in Latin letters, given its words in lower case.
 
-    English unless another language's small words are clearly more frequent.
+    English unless another language's small words are clearly more frequent, and there are as many as
+    ``evidence_words``.
     """
     counts: dict[str, int] = {}
     for word in folded[:_LOOKED_AT_WORDS]:
@@ -46,7 +47,7 @@ def language_of(folded: Sequence[str]) -> str:
     if not counts:
         return DEFAULT_LANGUAGE
     best = max(counts, key=counts.__getitem__)
-    if counts[best] < _EVIDENCE_WORDS or counts[best] <= counts.get(DEFAULT_LANGUAGE, 0):
+    if counts[best] < evidence_words or counts[best] <= counts.get(DEFAULT_LANGUAGE, 0):
         return DEFAULT_LANGUAGE
     return best
 
@@ -76,7 +77,9 @@ def without_accents(word: str) -> str:
 
 
 def is_stop_word(word: str, language: str = DEFAULT_LANGUAGE) -> bool:
-    """Tell whether ``word`` carries little in ``language`` or in English."""
+    """Tell whether ``word`` carries little in ``language``, in English, or in the language of its script."""
+    if not word.isascii() and word in STOPPED_BY_SCRIPT:
+        return True
     return word in STOP_WORDS[DEFAULT_LANGUAGE] or word in STOP_WORDS.get(language, ())
 
 

@@ -28,7 +28,7 @@ __all__ = [
     "telling_words",
 ]
 
-VERSION = 2
+VERSION = 3
 """Of all that decides which terms a text has."""
 
 MAX_TERM_CHARACTERS = 64
@@ -42,6 +42,14 @@ PAIR_DISTANCE = 4
 
 GRAM_SIGN: Final = "^"
 """What a character n-gram begins with. No word holds it, nor the bar between the words of a pair."""
+
+PART_SIGN: Final = "$"
+"""What a part of a compound word begins with; no word does."""
+
+# Whose nouns are written together: a long word is found by its beginnings and its ends.
+_COMPOUNDING = frozenset({"german", "dutch", "swedish"})
+_COMPOUND_CHARACTERS = 9
+_PART_CHARACTERS = 4
 
 # A shorter word's beginning says nothing that the word does not.
 _ROOTED_CHARACTERS = 5
@@ -79,13 +87,20 @@ class Run(NamedTuple):
     """The terms of what stands together in a text: a word, a name, or characters of a script without blanks.
 
     ``stopped`` tells that it says little. The ``grams`` find what is spelt or inflected otherwise;
-    ``root`` is the one that begins a plain word of some length, or "".
+    ``root`` is the one that begins a plain word of some length, or "". The ``parts`` are what a compound
+    word may be made of.
     """
 
     words: tuple[str, ...]
     grams: tuple[str, ...]
     stopped: bool
     root: str = ""
+    parts: tuple[str, ...] = ()
+
+    @property
+    def can_be_part(self) -> bool:
+        """Whether a longer word may be made of this one and others."""
+        return len(self.words) == 1 and len(self.words[0]) >= _PART_CHARACTERS and self.words[0].isalpha()
 
 
 class Text(NamedTuple):
@@ -110,11 +125,17 @@ def read(text: str, language: str | None = None) -> Text:
 
 
 def index_terms(text: str) -> list[str]:
-    """Return all terms by which ``text`` is found, with repeats: words, pairs and n-grams."""
+    """Return all terms by which ``text`` is found, with repeats: words, pairs, n-grams and parts."""
     runs = read(text).runs
     words = chain.from_iterable(run.words for run in runs)
     grams = chain.from_iterable(run.grams for run in runs if not run.stopped)
-    return [*words, *pairs_of(runs), *(GRAM_SIGN + gram for gram in grams)]
+    parts = chain.from_iterable(run.parts for run in runs)
+    return [
+        *words,
+        *pairs_of(runs),
+        *(GRAM_SIGN + gram for gram in grams),
+        *(PART_SIGN + part for part in parts),
+    ]
 
 
 def pairs_of(runs: Sequence[Run]) -> list[str]:
@@ -144,7 +165,8 @@ def _run(written: str, kind: str, language: str) -> Run:
     if _PLAIN.match(folded) and len(_words_of(written)) < 2:
         stopped = is_stop_word(folded, language)
         root = folded[:GRAM_CHARACTERS] if len(folded) >= _ROOTED_CHARACTERS and folded.isascii() else ""
-        return Run((stem(folded, language)[:MAX_TERM_CHARACTERS],), _grams(folded), stopped, root)
+        word = stem(folded, language)[:MAX_TERM_CHARACTERS]
+        return Run((word,), _grams(folded), stopped, root, _parts(word, language))
     if "'" in folded:
         return _contracted(folded, language)
     return _named(written, folded, language)
@@ -191,6 +213,13 @@ def _named(written: str, folded: str, language: str) -> Run:
 def _words_of(name: str) -> list[str]:
     """Return the words of getUserName. Names in other alphabets have none inside: ÉTÉ is a word."""
     return _CASES.findall(name) if name.isascii() else [name]
+
+
+def _parts(word: str, language: str) -> tuple[str, ...]:
+    if language not in _COMPOUNDING or len(word) < _COMPOUND_CHARACTERS:
+        return ()
+    cuts = range(_PART_CHARACTERS, len(word) - _PART_CHARACTERS + 1)
+    return tuple(dict.fromkeys(part for cut in cuts for part in (word[:cut], word[cut:])))
 
 
 def _grams(folded: str) -> tuple[str, ...]:

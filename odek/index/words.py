@@ -1,6 +1,8 @@
 """Small words of some languages, pleasantries, and irregular forms of English. Data alone."""
 
-__all__ = ["FILLERS", "IRREGULAR", "STOP_WORDS"]
+# ruff: noqa: RUF001 - letters of other alphabets are meant
+
+__all__ = ["FILLERS", "IRREGULAR", "STOPPED_BY_SCRIPT", "STOP_WORDS"]
 
 _STOPPED = {
     "english": """
@@ -11,9 +13,10 @@ she should so some such than that the their them then there these they this thos
 us very was we were what when where which while who whom whose why will with would you your yours""",
     "german": """
 aber als am an auch auf aus bei beim bin bis bist da damit das dass dein dem den der des die dies diese
-dieser doch du durch ein eine einem einen einer er es für gegen hat hatte ich ihr im ist ja kann kein
-keine man mein mit nach nicht noch nur oder ohne schon sein seine sich sie sind so um und uns unter vom
-von vor war was wann warum wenn wer werden wie wir wird wo wurde zu zum zur über""",
+dieser dir doch du durch ein eine einem einen einer er es für gegen hat hatte ich ihr im ist ja kann kein
+keine man mein meine meinem meinen meiner mich mir mit nach nicht noch nur oder ohne schon sein seine
+sich sie sind so um und uns unter vom von vor war was wann warum welche welchem welchen welcher welches
+wenn wer werden wie wir wird wo wurde zu zum zur über""",
     "french": """
 au aux avec avait ce ces cette dans de des du elle en est et eux il ils je la le les leur lui ma mais me
 mes mon ne nos notre nous on ou où par pas pour quand que quel quelle qui quoi sa sans se ses son sont sur
@@ -40,8 +43,27 @@ hur här i inte jag kan man med men mig min när någon och om oss på sig sin s
 vad var vem vi vid är över""",
 }
 
+_STOPPED_BY_SCRIPT = """
+а без бы был была были было быть в вам вас весь во вот все всего вы где да для до его ее её если есть еще
+ещё же за и из или им их к как какая какие какой какую когда кого кому который которая которые которое
+кто куда ли меня мне мной мои мой моя моё мы на над нам нас наш не него нее ней нет ни них но о об он она
+они оно от откуда по под почему при про с сам свой себе себя со так также там твой те тебе тебя то тоже
+только тот ты у уже чего чей чем через что чтобы чья эта эти это этот я зачем сколько каких каком какому
+какого чём ком
+في من إلى الى على عن مع هل ما ماذا متى أين اين كيف لماذا لم لن لا كم أي اي كان كانت يكون هو هي هم نحن أنا
+انا أنت انت هذا هذه ذلك تلك التي الذي الذين أن ان إن أو او ثم قد كل بعد قبل عند منذ بين حتى و
+का के की को से में पर और है हैं था थी थे हो हुआ हुई हुए क्या क्यों कब कहाँ कहां कौन किस किन किसने किसका
+किसकी कितना कितने कितनी कैसे कैसा कैसी यह वह ये वे मैं हम तुम आप मेरा मेरी मेरे हमारा हमारी हमारे उसका
+उसकी उसके इस उस ने भी तो ही नहीं कि जो जब तक लिए साथ एक या अब कर करना करने किया गया गई गए रहा रही रहे
+होता होती होते जाता जाती
+και να το τα τη την της τον του των ο η οι σε στο στη στην στα με για από που πού πότε πως πώς τι ποιος
+ποια ποιο είναι ήταν δεν θα μου σου μας σας αν ή"""
+
 STOP_WORDS = {language: frozenset(words.split()) for language, words in _STOPPED.items()}
 """Words that say little, by language; they also tell which language a text is in."""
+
+STOPPED_BY_SCRIPT = frozenset(_STOPPED_BY_SCRIPT.split())
+"""Words that say little in Russian, Arabic, Hindi and Greek, whatever the language of the text around."""
 
 _PLEASANTRIES = """
 actually add again ahead alright already amazing answer anything appreciate ask awesome better bit bye carry
@@ -66,7 +88,7 @@ bedankt dank goed graag nee verder bra fortsätt hej nej perfekt tack
 감사합니다 계속 고마워 네 부탁해요 아니요 안녕하세요 알겠습니다 예 좋아 좋아요
 ขอบคุณ ขอบคุณครับ ขอบคุณค่ะ ครับ ค่ะ ต่อ สวัสดี ใช่ ได้ โอเค ไม่"""
 
-FILLERS = frozenset(_PLEASANTRIES.split()).union(*STOP_WORDS.values())
+FILLERS = frozenset(_PLEASANTRIES.split()).union(STOPPED_BY_SCRIPT, *STOP_WORDS.values())
 """What is said to go on, to agree or to be polite, and small words of any language: a question of these
 alone is about nothing."""
 
