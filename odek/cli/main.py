@@ -139,7 +139,9 @@ def main(argv: Sequence[str]) -> int:
         status: int = _load(COMMANDS[arguments.command][0]).run(arguments)
         sys.stdout.flush()
     except OdekError as error:
-        print(f"odek: {error}", file=sys.stderr)
+        from odek.cli.last_words import say
+
+        say(str(error))
         return _exit_status(error)
     return status
 
@@ -154,11 +156,14 @@ def entry() -> NoReturn:
     except BrokenPipeError:
         _drop_output()  # the reader, such as `head`, has what it wanted
         status = 0
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, the person is told in a line
+        from odek.cli.last_words import say, say_where
+
         if os.environ.get("ODEK_DEBUG"):
-            raise
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        print(f"odek: internal error: {text} (ODEK_DEBUG=1 shows where)", file=sys.stderr)
+            say_where(error)
+        else:
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            say(f"internal error: {text} (ODEK_DEBUG=1 shows where)")
         status = EXIT_FAILED
     sys.exit(status)
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from odek.config.layers import Resolved, Sources, SourceText, resolve
+from odek.config.secrets_env import parse_secrets
 from odek.errors import ConfigError
 
-__all__ = ["load", "shown_path"]
+__all__ = ["load", "read_secrets", "shown_path"]
 
 _LIMIT_BYTES = 1 << 20  # a configuration is a few KiB; more is some other file
 
@@ -31,6 +32,16 @@ def load(home: Path, workspace: Path, environ: Mapping[str, str], flags: Mapping
             flags=flags,
         )
     )
+
+
+def read_secrets(home: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of ``secrets.env``; none if there is no such file.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    source = _read(home / "secrets.env", environ)
+    return parse_secrets(source.text, source.name) if source is not None else {}
 
 
 def shown_path(path: Path, environ: Mapping[str, str]) -> str:

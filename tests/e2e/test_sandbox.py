@@ -13,6 +13,7 @@ from tests.support.delegations import answers, delegate, is_child, marked_odek, 
 from tests.support.http_request import RecordedRequest
 from tests.support.model_server import Answer, by_request, open_model_server, text_answer, tool_call_answer
 from tests.support.processes import Marked, wait_until
+from tests.support.repository import Repository
 from tests.support.sandboxes import NEEDS_BUBBLEWRAP, with_bubblewrap
 
 pytestmark = NEEDS_BUBBLEWRAP
@@ -115,6 +116,28 @@ async def test_subagents_inherit_it(tmp_path: Path) -> None:
 
     assert done.status == 0
     assert ["\nsandbox\n" in result for result in results] == [True]
+
+
+async def test_a_subagent_in_a_worktree_is_in_it_too(tmp_path: Path) -> None:
+    """Its worktree, which lies in odek's own home, is all that it sees of that, and git works there."""
+    repository = Repository(tmp_path / "work")
+    repository.commit({"a.txt": "one\n"})
+    task = {"goal": "alpha", "trust_level": "trusted", "worktree": True}
+    work = shell(f"{HOST}; echo two > a.txt; git status --short; ls -A {tmp_path}/home")
+    script = answers([delegate(task), text_answer("done")], {"alpha": work})
+
+    def choose(request: RecordedRequest) -> Answer:
+        return text_answer("told") if is_child(request) and said(request, "tool") else script
+
+    async with open_model_server(default=by_request(choose)) as server:
+        odek = sandboxed(tmp_path, server.base_url)
+        done = await odek.run("run", "--sandbox", "go")
+        (seen,) = [said(r, "tool") for r in server.requests if is_child(r) and said(r, "tool")]
+        result = said(server.requests[-1], "tool")
+
+    assert done.status == 0
+    assert "sandbox\n M a.txt\nworktrees\n" in seen
+    assert "+two" in result
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

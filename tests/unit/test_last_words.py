@@ -1,0 +1,51 @@
+"""What a command says on its way out holds no secret."""
+
+from pathlib import Path
+
+import pytest
+
+from odek.cli.last_words import say, say_where
+from tests.support.cli import Odek
+
+TOKEN = "ghp" + "_" + "a1B2c3D4e5F6" * 3
+
+
+def test_an_error_and_its_traceback_are_masked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Known formats, values of variables that secrets go by, and what secrets.env brought."""
+    (tmp_path / "secrets.env").write_text("ANYTHING=violet-umbrella\n")
+    monkeypatch.setenv("ODEK_HOME", str(tmp_path))
+    monkeypatch.setenv("SOME_API_KEY", "crimson-elephant")
+
+    say(f"cannot reach x: {TOKEN} violet-umbrella")
+    try:
+        raise ValueError("crimson-elephant")
+    except ValueError as error:
+        say_where(error)
+
+    told = capsys.readouterr().err
+    assert told.startswith("odek: cannot reach x: [REDACTED:github-token] [REDACTED:known-secret]\n")
+    assert told.endswith("ValueError: [REDACTED:known-secret]\n")
+    assert "Traceback" in told
+
+
+def test_a_secrets_file_that_cannot_be_read_is_no_second_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may be the very reason for the error that is told."""
+    (tmp_path / "secrets.env").write_text("nonsense\n")
+    monkeypatch.setenv("ODEK_HOME", str(tmp_path))
+
+    say("secrets.env: line 1: expected NAME=VALUE")
+
+    assert capsys.readouterr().err == "odek: secrets.env: line 1: expected NAME=VALUE\n"
+
+
+async def test_an_argument_that_holds_a_key_is_not_repeated(tmp_path: Path) -> None:
+    """An error that quotes what it was given quotes no credential."""
+    done = await Odek(tmp_path).run("run", "-c", f"{TOKEN}.txt", "x")
+
+    assert done.status == 3
+    assert TOKEN not in done.stderr
+    assert "[REDACTED:github-token]" in done.stderr
