@@ -1,0 +1,62 @@
+"""No credential gets out by what a provider says, an answer in pieces or the output of a command."""
+
+from pathlib import Path
+
+from tests.support.cli import Odek
+from tests.support.endpoints import SOON
+from tests.support.model_server import (
+    DONE,
+    chunk,
+    error_answer,
+    event_stream,
+    open_model_server,
+    text_answer,
+    tool_call_answer,
+)
+
+TOKEN = "ghp" + "_" + "a1B2c3D4e5F6" * 3
+
+
+def kept(odek: Odek) -> str:
+    """Return all that the command has written below its home."""
+    return "".join(path.read_text("utf-8", "replace") for path in odek.home.rglob("*") if path.is_file())
+
+
+async def test_what_a_provider_quotes_is_masked(tmp_path: Path) -> None:
+    """In the notice of a retry and in the last error, on the screen and in the session."""
+    failures = [error_answer(500, f"token {TOKEN} expired", headers=SOON)] * 2
+    async with open_model_server(failures) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        done = await odek.run("run", "--json", "go", environment={"ODEK_LLM_MAX_RETRIES": "1"})
+
+    assert done.status == 1
+    assert [event["type"] for event in done.events].count("model_retrying") == 1
+    assert done.stdout.count("[REDACTED:github-token]") >= 2
+    assert TOKEN not in done.stdout + done.stderr + kept(odek)
+
+
+async def test_an_answer_in_pieces_is_masked(tmp_path: Path) -> None:
+    """A credential that no piece holds whole is in no event, on no screen and in no file."""
+    pieces = [chunk({"content": piece}) for piece in ("it is ", TOKEN[:9], TOKEN[9:20], TOKEN[20:], ", yes")]
+    async with open_model_server([event_stream(*pieces, DONE)] * 2) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        shown = await odek.run("run", "go")
+        events = await odek.run("run", "--json", "go")
+
+    assert shown.stdout == "it is [REDACTED:github-token], yes\n"
+    assert TOKEN[:20] not in events.stdout + kept(odek)
+
+
+async def test_what_a_command_prints_is_masked_before_the_model(tmp_path: Path) -> None:
+    """Also where its middle is left out."""
+    command = "yes x | head -c 60000; cat key; yes y | head -c 300000"
+    script = [tool_call_answer([("shell", {"command": command})]), text_answer("ok")]
+    async with open_model_server(script) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        odek.environment["ODEK_SHELL_OUTPUT_LIMIT_BYTES"] = str(2 * 60_010)
+        (odek.workspace / "key").write_text(TOKEN)
+        await odek.run("run", "--json", "go")
+        result = server.requests[1].json["messages"][-1]["content"]
+
+    assert "[REDACTED:github-token]" in result
+    assert TOKEN[:8] not in result + kept(odek)
