@@ -27,6 +27,7 @@ from odek.memory.extended.service import ExtendedMemory, ExtendedParts
 from odek.memory.extended.session_atoms import SessionAtoms
 from odek.memory.extended.turns import AtomTurns, AtomTurnsParts
 from odek.memory.extended.user_model import UserModelFile
+from odek.memory.index_vectors import is_of_words
 from odek.memory_wiring import embedder_of
 from odek.sessions.ending import read_record
 from odek.sessions.session import Session
@@ -72,12 +73,14 @@ async def open_extended(
                 )
             )
         jobs = await stack.enter_async_context(open_drained_jobs(setup.drain or Drain()))
+        embedder = embedder_of(setup)
+        open_index = partial(open_atom_index, memory, "" if is_of_words(embedder) else embedder.fingerprint)
         parts = ExtendedParts(
             memory=memory,
             settings=settings,
-            index=await trio.to_thread.run_sync(open_atom_index, memory),
-            reader=await trio.to_thread.run_sync(open_atom_index, memory),
-            embedder=embedder_of(setup),
+            index=await trio.to_thread.run_sync(open_index),
+            reader=await trio.to_thread.run_sync(open_index),
+            embedder=embedder,
             project=str(setup.workspace),
             emit=setup.emit,
             mask=mask,

@@ -47,7 +47,7 @@ class ExtendedSettings(Section, frozen=True, kw_only=True):
     ] = 4
     semantic_search_min_score: Annotated[
         float,
-        setting("Least likeness; 0: the default of the space (0.55 for embeddings).", ge=0.0, le=1.0),
+        setting("Least likeness; 0: the default, 0.5, whatever makes the vectors.", ge=0.0, le=1.0),
     ] = 0.0
     semantic_search_rerank: Annotated[bool, setting("Let a configured memory model order candidates.")] = True
     predictive_intents: Annotated[

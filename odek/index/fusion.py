@@ -54,7 +54,8 @@ def fuse(
         if nearness is not None:
             share = _SHARE_WITH_TRANSCRIPT if has_transcript(each.bits) else _SHARE
             score += share * (max(nearness, 0.0) * vectors_unit - score)
-            relevance = max(relevance, floor * nearness / CLOSENESS_FLOOR)
+            # Half as close is far less than half as telling: strangers often are.
+            relevance = max(relevance, floor * (max(nearness, 0.0) / CLOSENESS_FLOOR) ** 2)
         scores.append((score, relevance, each))
     scores.sort(key=_SCORE, reverse=True)
     for score, relevance, each in scores:

@@ -14,7 +14,7 @@ import trio
 from odek.embedding.embedder import Embedder, Vector
 from odek.errors import EmbeddingError
 
-__all__ = ["BACK_OFF_SECONDS", "QUESTION_SECONDS", "IndexVectors", "TextsWithoutVectors"]
+__all__ = ["BACK_OFF_SECONDS", "QUESTION_SECONDS", "IndexVectors", "TextsWithoutVectors", "is_of_words"]
 
 QUESTION_SECONDS = 1.0
 """A turn waits so long for the vector of its question. Models on small machines take a tenth of it."""
@@ -24,6 +24,11 @@ BACK_OFF_SECONDS = 30.0
 
 # Texts of a step: some requests' worth for an endpoint, some milliseconds of word vectors.
 _STEP_TEXTS = 256
+
+
+def is_of_words(embedder: Embedder) -> bool:
+    """Tell whether the vectors of ``embedder`` see no more than the words of an index do."""
+    return embedder.fingerprint.startswith("rp/")
 
 
 class TextsWithoutVectors(Protocol):

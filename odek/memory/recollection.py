@@ -74,13 +74,14 @@ class Recollection:
         """Return the index of episodes and sessions, the same one each time."""
         if self._index is None:
             from odek.memory.index_upkeep import upkeep_of
+            from odek.memory.index_vectors import is_of_words
             from odek.memory.memory_index import MemoryIndex
 
             parts = self._parts
             sessions = parts.sessions() if parts.sessions is not None else None
             embedder = parts.embedder()
             # Hashed words are what the index has anyway, and better.
-            vectors = None if embedder.fingerprint.startswith("rp/") else embedder
+            vectors = None if is_of_words(embedder) else embedder
             space = vectors.fingerprint if vectors is not None else ""
             upkeep = upkeep_of(parts.directory, sessions, space=space, poll=trio.from_thread.check_cancelled)
             self._index = MemoryIndex(

@@ -13,6 +13,7 @@ from odek.embedding.local import ProjectionEmbedder
 from odek.events import Event
 from odek.memory.extended.atom_index import open_atom_index
 from odek.memory.extended.service import ExtendedMemory, ExtendedParts
+from odek.memory.index_vectors import is_of_words
 
 __all__ = ["NOW", "open_extended"]
 
@@ -31,15 +32,17 @@ async def open_extended(
     **settings: object,
 ) -> AsyncGenerator[ExtendedMemory]:
     """Yield an Extended Memory; leaving waits for its background work."""
-    index = open_atom_index(memory)
+    embedder = embedder or ProjectionEmbedder()
+    space = "" if is_of_words(embedder) else embedder.fingerprint
+    index = open_atom_index(memory, space)
     if index.needs_rebuild:
         index.rebuild()
     parts = ExtendedParts(
         memory=memory,
         settings=ExtendedSettings(enabled=True, **settings),  # type: ignore[arg-type]
         index=index,
-        reader=open_atom_index(memory),
-        embedder=embedder or ProjectionEmbedder(),
+        reader=open_atom_index(memory, space),
+        embedder=embedder,
         project=project,
         emit=emit,
         mask=mask,

@@ -16,8 +16,10 @@ _DIRECTORY = "index"
 _FINGERPRINT = "atoms 1"  # of what ``document_of`` makes of an atom, and of which are fit
 
 
-def open_atom_index(memory: Path) -> Index:
+def open_atom_index(memory: Path, space: str = "") -> Index:
     """Return the index of the atoms below ``memory``. Use from one thread at a time: open one for each.
+
+    ``space`` names what the vectors of the atoms mean, if they have some.
 
     Raises:
         StoreError: its directory cannot be used.
@@ -27,6 +29,7 @@ def open_atom_index(memory: Path) -> Index:
         memory / EXTENDED / _DIRECTORY,
         _FINGERPRINT,
         lambda: (document_of(atom) for atom in store.all() if is_fit(atom)),
+        space=space,
     )
 
 

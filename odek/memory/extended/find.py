@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,13 +23,13 @@ from odek.memory.extended.scoring import (
 from odek.memory.extended.write import AtomIndex, atom_id_of
 from odek.trust.scan import scan
 
+if TYPE_CHECKING:
+    from odek.embedding.embedder import Vector
+
 __all__ = ["AtomFinder", "Passed"]
 
-LEXICAL_MIN_SCORE = 0.5
-"""Where the space is that of words: the relevance at which the index itself draws its line."""
-
-EMBEDDING_MIN_SCORE = 0.55
-"""Where it is that of an embedding model."""
+MIN_SCORE = 0.5
+"""By default: what means as much by words and by vectors, since the index brings them to one scale."""
 
 # Below the floor of the index: a message of several questions finds the atom of each.
 _HALF_RELEVANCE = 0.75 * RELEVANCE_FLOOR
@@ -53,7 +54,14 @@ class AtomFinder:
         self._read: dict[str, tuple[tuple[int, int, int], Atom | None]] = {}
 
     def find(
-        self, query: str, *, project: str, now: datetime, types: Iterable[str] = (), weight: float = 1.0
+        self,
+        query: str,
+        *,
+        project: str,
+        now: datetime,
+        types: Iterable[str] = (),
+        weight: float = 1.0,
+        vector: "Vector | None" = None,
     ) -> tuple[list[Scored], list[Passed]]:
         """Return the atoms that ``query`` is about, and those found that may not be shown.
 
@@ -63,6 +71,7 @@ class AtomFinder:
             now: For their age.
             types: Only these, if any are named.
             weight: What the scores are multiplied by.
+            vector: That of the question, if there is one.
         """
         settings = self._settings
         count = settings.semantic_search_top_k * settings.semantic_search_overfetch
@@ -75,7 +84,7 @@ class AtomFinder:
         )
         found: list[Scored] = []
         passed: list[Passed] = []
-        for hit in self._index.search(query, count, where, floor=0.0):
+        for hit in self._index.search(query, count, where, floor=0.0, vector=vector):
             atom_id, likeness = atom_id_of(hit.id), likeness_of(hit.relevance)
             atom = self._current(atom_id, hit.passage)
             if atom is None or (wanted and atom.type not in wanted):
@@ -96,7 +105,7 @@ class AtomFinder:
     def min_score(self) -> float:
         """The least likeness that counts."""
         chosen = self._settings.semantic_search_min_score
-        return chosen or LEXICAL_MIN_SCORE
+        return chosen or MIN_SCORE
 
     def _current(self, atom_id: str, indexed_text: str) -> Atom | None:
         """Return an atom as its file has it; None if it is gone or was changed to what may not be shown."""

@@ -4,22 +4,21 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 import trio
 
-from odek.config.extended_settings import ExtendedSettings
-from odek.embedding.embedder import Embedder, cosine
+from odek.embedding.embedder import cosine
 from odek.errors import EmbeddingError, StoreError
-from odek.events import Event, MemoryEvent, Notice
-from odek.guard import SecondOpinion
+from odek.events import MemoryEvent, Notice
 from odek.memory.extended.atom import Atom
 from odek.memory.extended.atom_index import SCANNED_ATOMS, is_behind
 from odek.memory.extended.atom_store import EXTENDED, QUARANTINE, AtomStore
+from odek.memory.extended.atom_vectors import AtomVectors
 from odek.memory.extended.consolidate import Merged, consolidate
 from odek.memory.extended.find import AtomFinder, Passed
+from odek.memory.extended.parts import ExtendedParts, RecalledAtoms
 from odek.memory.extended.scoring import Scored, cut
 from odek.memory.extended.upkeep import (
     Evicted,
@@ -34,7 +33,6 @@ from odek.memory.extended.upkeep import (
     stats,
 )
 from odek.memory.extended.write import (
-    AtomIndex,
     Draft,
     Origin,
     Written,
@@ -53,35 +51,6 @@ CAP_CHECK_BYTES = 256 * 1024
 _T = TypeVar("_T")
 
 
-class ExtendedParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What Extended Memory works with.
-
-    ``memory`` is the memory's directory. ``index`` is used in threads, one at a time; ``reader``, of
-    the same files, in the loop's own. ``project`` is the directory the person works in.
-    ``emit`` takes what happens and never waits; ``mask`` hides secrets; ``now`` tells the time.
-    ``object_to`` is a second opinion on new statements, asked after the scan.
-    """
-
-    memory: Path
-    settings: ExtendedSettings
-    index: AtomIndex
-    reader: AtomIndex
-    embedder: Embedder
-    project: str
-    emit: Callable[[Event], None]
-    mask: Callable[[str], str]
-    now: Callable[[], datetime]
-    object_to: SecondOpinion | None = None
-
-
-class RecalledAtoms(msgspec.Struct, frozen=True):
-    """The atoms of a turn, best first, and what was found and not given."""
-
-    atoms: tuple[Scored, ...] = ()
-    over_budget: tuple[Scored, ...] = ()
-    passed: tuple[Passed, ...] = ()
-
-
 class ExtendedMemory:
     """The atoms, for one agent. ``counters`` says how often something was done without."""
 
@@ -93,6 +62,7 @@ class ExtendedMemory:
         self._jobs = jobs
         self._finder = AtomFinder(self.store, parts.reader, parts.settings)
         self._limiter = trio.CapacityLimiter(1)  # the index is used by one thread at a time
+        self._vectors = AtomVectors(parts.embedder, parts.index, jobs, self._in_thread, self._say)
         self._is_refreshing = False
         self._unchecked_bytes = CAP_CHECK_BYTES  # the first atoms of a process look
 
@@ -107,7 +77,10 @@ class ExtendedMemory:
         try:
             if not await self._is_searchable():
                 return RecalledAtoms()
-            found, passed = self._finder.find(query, project=self._parts.project, now=self._parts.now())
+            vector = await self._vectors.of_question(query)
+            found, passed = self._finder.find(
+                query, project=self._parts.project, now=self._parts.now(), vector=vector
+            )
         except StoreError as error:
             self.counters["recall_failed"] += 1
             self._say(f"atoms could not be recalled: {error}")
@@ -131,8 +104,14 @@ class ExtendedMemory:
         """
         if not await self._is_searchable():
             return []
+        vector = await self._vectors.of_question(query)
         found, _ = self._finder.find(
-            query, project=self._parts.project, now=self._parts.now(), types=types, weight=weight
+            query,
+            project=self._parts.project,
+            now=self._parts.now(),
+            types=types,
+            weight=weight,
+            vector=vector,
         )
         return sorted(found, key=lambda each: (-each.score, each.atom.id))
 
@@ -172,6 +151,7 @@ class ExtendedMemory:
         for each in written:
             self._tell(each)
         self._check_cap(written)
+        self._vectors.fill_soon()
         return written
 
     async def promote(self, atom_id: str) -> Atom:
@@ -327,6 +307,7 @@ class ExtendedMemory:
         index = self._parts.index
         try:
             await self._in_thread(lambda: index.rebuild() if index.needs_rebuild else index.reconcile())
+            self._vectors.fill_soon()
         except StoreError as error:
             self.counters["index_failed"] += 1
             self._say(f"the index of the atoms could not be brought up to date: {error}")

@@ -6,7 +6,7 @@ quarantine for a person.
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
@@ -26,6 +26,9 @@ from odek.memory.extended.atom import (
 from odek.memory.extended.atom_store import QUARANTINE, AtomStore
 from odek.text import clip_bytes
 from odek.trust.scan import scan
+
+if TYPE_CHECKING:
+    from odek.embedding.embedder import Vector
 
 __all__ = [
     "ATOMS",
@@ -66,8 +69,18 @@ class AtomIndex(Protocol):
         """When it was last written, in nanoseconds since 1970; 0 for never."""
         ...
 
-    def search(self, query: str, count: int, where: Filter, *, floor: float) -> list[Hit]:
+    def search(
+        self, query: str, count: int, where: Filter, *, floor: float, vector: "Vector | None" = None
+    ) -> list[Hit]:
         """Return the documents that are about ``query``, best first."""
+        ...
+
+    def without_vectors(self, limit: int, where: Filter) -> list[tuple[int, str]]:
+        """Return up to ``limit`` documents that have no vector: their version, and the text."""
+        ...
+
+    def set_vectors(self, vectors: "Mapping[int, Vector]") -> None:
+        """Give documents their vectors, by version."""
         ...
 
     def add(self, documents: Sequence[Document]) -> None:
