@@ -83,6 +83,7 @@ class Index:
 
     def __init__(self, directory: Path, fingerprint: str, source: Source, space: str = "") -> None:
         self._directory = directory
+        self._current = directory / "current"
         self._fingerprint = fingerprint
         self._source = source
         self._space = space
@@ -107,8 +108,8 @@ class Index:
         """Whether a search would be answered by what is open: no file is to be opened or read again."""
         return (
             self._lexical is not None
-            and _stamp(self._directory / "current") == self._seen[0]
-            and _stamp(self._lexical.directory / "meta.json") == self._seen[1]
+            and _stamp(self._current) == self._seen[0]
+            and _stamp(self._lexical.meta) == self._seen[1]
         )
 
     @property
@@ -279,18 +280,18 @@ class Index:
             except IndexDamagedError as error:
                 self._give_up(error)
                 raise
-            self._seen = (self._seen[0], _stamp(self._lexical.directory / "meta.json"))
+            self._seen = (self._seen[0], _stamp(self._lexical.meta))
 
     def _locked(self) -> AbstractContextManager[None]:
         return exclusive(self._directory / "write.lock", timeout_seconds=LOCK_SECONDS)
 
     def _refresh(self) -> None:
         """See what other processes have done since the last time."""
-        current = _stamp(self._directory / "current")
+        current = _stamp(self._current)
         if current != self._seen[0]:
             self._open(current)
         elif self._lexical is not None:
-            meta = _stamp(self._lexical.directory / "meta.json")
+            meta = _stamp(self._lexical.meta)
             if meta != self._seen[1]:
                 try:
                     self._lexical.reload()
@@ -303,11 +304,9 @@ class Index:
         if current is None:
             return
         try:
-            named = msgspec.json.decode(
-                read_file(self._directory / "current", limit_bytes=_CURRENT_BYTES), type=_Current
-            )
+            named = msgspec.json.decode(read_file(self._current, limit_bytes=_CURRENT_BYTES), type=_Current)
         except (StoreError, FileNotFoundError, msgspec.MsgspecError) as error:
-            self._damage = f"{self._directory / 'current'} cannot be read: {error}"
+            self._damage = f"{self._current} cannot be read: {error}"
             return
         if named.fingerprint != self._fingerprint or Path(named.generation).name != named.generation:
             return
@@ -337,7 +336,7 @@ class Index:
             with self._locked():
                 lexical.match(map(cleaned, self._source()))
                 named = msgspec.json.encode(_Current(name, self._fingerprint))
-                replace_file(self._directory / "current", named)
+                replace_file(self._current, named)
         except BaseException:
             shutil.rmtree(directory, ignore_errors=True)
             raise

@@ -42,6 +42,7 @@ _UNITS_PER_DOCUMENT = 8
 _MIN_UNITS = 32
 
 _WHOLE = int(Part.WHOLE)
+_TEXT_ALONE = 1 << Part.TEXT
 
 
 class IndexDamagedError(StoreError):
@@ -94,10 +95,11 @@ class LexicalIndex:
 
         self._library = tantivy
         self.directory = directory
+        self.meta = directory / "meta.json"
         self._schema = new_schema()
         self._sizes: dict[str, int] = {}
         with _translated(directory):
-            if not create and not (directory / "meta.json").exists():
+            if not create and not self.meta.exists():
                 raise IndexDamagedError(f"{directory} holds no index")
             self._index = tantivy.Index(self._schema, path=str(directory), reuse=not create)
             self._index.config_reader("Manual", 0)
@@ -250,20 +252,25 @@ class LexicalIndex:
         everything = self._size()
         found: dict[str, int] = {}
 
+        doc_freq = self._searcher.doc_freq
+
         def frequency(term: str) -> int:
             total = 0
             for scope in scopes:
-                found[scope + term] = times = self._frequency(scope + term)
+                name = scope + term
+                found[name] = times = doc_freq("terms", name)
                 total += times
             return total
 
         planned = plan(asked, sum(self._sizes[scope] for scope in scopes), frequency)
+        schema, term_query, boost_query = self._schema, library.term_query, library.boost_query
         clauses = []
         for term, counts in planned.terms:
-            for name in [scope + term for scope in scopes]:
+            for scope in scopes:
+                name = scope + term
                 if times := found[name]:
-                    asking = library.term_query(self._schema, "terms", name, "freq")
-                    clauses.append((should, library.boost_query(asking, counts / rarity(everything, times))))
+                    asking = term_query(schema, "terms", name, "freq")
+                    clauses.append((should, boost_query(asking, counts / rarity(everything, times))))
         query = library.boolean_query(clauses)
         return planned, query if where.project is None else self._narrowed(query, where)
 
@@ -291,6 +298,20 @@ class LexicalIndex:
         return _STORED.decode(data or b"")
 
 
+class _Scored:
+    """What is known of a document while its units are looked at."""
+
+    __slots__ = ("alone", "bits", "score", "seen", "shown", "whole")
+
+    def __init__(self, score: float, bits: int) -> None:
+        self.score = score
+        self.bits = bits
+        self.seen = 0
+        self.alone = 0.0
+        self.shown: Any = None
+        self.whole: Any = None
+
+
 _STORED = msgspec.msgpack.Decoder(Stored)
 
 _SCORE = itemgetter(1)  # of a candidate
@@ -305,31 +326,28 @@ def _by_document(
     them scores ``unseen``. A score times ``scale``, and what its kind counts, is a relevance; so is a good
     part of the score of the part that is shown.
     """
-    scores: dict[int, float] = {}
-    alone: dict[int, float] = {}
-    bits_of: dict[int, int] = {}
-    shown: dict[int, Any] = {}
-    wholes: dict[int, Any] = {}
-    seen: set[tuple[int, int]] = set()
-    for (score, address), version, bits in units:  # plain numbers: this is every question
-        part = bits >> 3 & 3
-        if (version, part) in seen:  # another passage, which is worse
-            continue
-        seen.add((version, part))
-        bits_of[version] = bits
-        scores[version] = scores.get(version, unseen) + SHARES[bits >> 5 & 7][part] * (score - unseen)
-        if part == _WHOLE:
-            wholes[version] = address
-        elif version not in shown:
-            shown[version] = address
-            alone[version] = ALONE * score
-    addresses = wholes | shown
     scales = [scale * RELEVANCE_OF_KIND[kind] for kind in KINDS]
     candidates: list[Candidate] = []
-    for version, score in scores.items():
-        bits = bits_of[version]
-        relevance = max(score, alone.get(version, 0.0)) * scales[bits >> 1 & 3]
-        candidates.append(Candidate(version, score, relevance, bits, addresses[version]))
+    several: dict[int, _Scored] = {}  # documents of more than one part
+    for (score, address), version, bits in units:  # plain numbers: this is every question
+        parts, part = bits >> 5 & 7, bits >> 3 & 3
+        if parts == _TEXT_ALONE:
+            candidates.append(Candidate(version, score, score * scales[bits >> 1 & 3], bits, address))
+            continue
+        each = several.get(version)
+        if each is None:
+            each = several[version] = _Scored(unseen, bits)
+        elif each.seen >> part & 1:  # another passage, which is worse
+            continue
+        each.seen |= 1 << part
+        each.score += SHARES[parts][part] * (score - unseen)
+        if part == _WHOLE:
+            each.whole = address
+        elif each.shown is None:
+            each.shown, each.alone = address, ALONE * score
+    for version, each in several.items():
+        relevance = max(each.score, each.alone) * scales[each.bits >> 1 & 3]
+        candidates.append(Candidate(version, each.score, relevance, each.bits, each.shown or each.whole))
     candidates.sort(key=lambda each: -each.score)
     return candidates
 

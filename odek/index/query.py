@@ -7,7 +7,7 @@ import msgspec
 
 from odek.index.document import Kind
 from odek.index.stemming import DEFAULT_LANGUAGE, language_of
-from odek.index.tokens import GRAM_SIGN, PART_SIGN, Run, pairs_of, read
+from odek.index.tokens import Run, pairs_of, read
 from odek.index.words import FILLERS
 from odek.text import without_surrogates
 
@@ -93,29 +93,28 @@ def ask(query: str) -> Asked:
         for run in read(query, DEFAULT_LANGUAGE).runs:
             for word in run.words:
                 words.setdefault(word, _STOP_WEIGHT if run.stopped else 1.0)
-    telling = [run for run in dict.fromkeys(text.runs) if not run.stopped]
+    telling = list({run.words[0]: run for run in text.runs if not run.stopped}.values())
     return Asked(words, small, pairs_of(text.runs), telling, is_telling)
 
 
 def plan(asked: Asked, size: int, frequency: Callable[[str], int]) -> Plan:
     """Return what to ask of ``size`` texts, of which ``frequency`` tells how many have a term."""
-    frequencies = {word: frequency(word) for word in asked.words}
-    terms = []
+    terms: list[tuple[str, float]] = []
+    frequencies: dict[str, int] = {}
     for word, weight in asked.words.items():
-        counts = weight * rarity(size, frequencies[word])
-        if frequencies[word] and (weight >= 1 or counts >= _LEAST_SHARE):
+        frequencies[word] = times = frequency(word)
+        if times and ((counts := weight * rarity(size, times)) >= _LEAST_SHARE or weight >= 1):
             terms.append((word, counts))
     extra = dict.fromkeys(asked.pairs, _PAIR_WEIGHT)
     for run in asked.runs:
-        if run.can_be_part and not frequencies[run.words[0]]:
-            part = PART_SIGN + run.words[0]
-            extra[part] = _PART_WEIGHT
-            frequencies[run.words[0]] = frequency(part)
-        if all(frequencies[word] <= _UNKNOWN_FREQUENCY for word in run.words):
+        if run.as_part and not frequencies[run.words[0]]:
+            extra[run.as_part] = _PART_WEIGHT
+            frequencies[run.words[0]] = frequency(run.as_part)
+        if max([frequencies[word] for word in run.words]) <= _UNKNOWN_FREQUENCY:
             for gram in run.grams:
-                extra[GRAM_SIGN + gram] = extra.get(GRAM_SIGN + gram, 0.0) + _GRAM_WEIGHT
+                extra[gram] = extra.get(gram, 0.0) + _GRAM_WEIGHT
         elif run.root:
-            extra[GRAM_SIGN + run.root] = extra.get(GRAM_SIGN + run.root, 0.0) + _ROOT_WEIGHT
+            extra[run.root] = extra.get(run.root, 0.0) + _ROOT_WEIGHT
     for term, weight in extra.items():
         if (times := frequency(term)) and (counts := weight * rarity(size, times)) >= _LEAST_SHARE:
             terms.append((term, counts))

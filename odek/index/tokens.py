@@ -88,7 +88,7 @@ class Run(NamedTuple):
 
     ``stopped`` tells that it says little. The ``grams`` find what is spelt or inflected otherwise;
     ``root`` is the one that begins a plain word of some length, or "". The ``parts`` are what a compound
-    word may be made of.
+    word may be made of; ``as_part`` finds a plain word in one.
     """
 
     words: tuple[str, ...]
@@ -96,11 +96,7 @@ class Run(NamedTuple):
     stopped: bool
     root: str = ""
     parts: tuple[str, ...] = ()
-
-    @property
-    def can_be_part(self) -> bool:
-        """Whether a longer word may be made of this one and others."""
-        return len(self.words) == 1 and len(self.words[0]) >= _PART_CHARACTERS and self.words[0].isalpha()
+    as_part: str = ""
 
 
 class Text(NamedTuple):
@@ -130,12 +126,7 @@ def index_terms(text: str) -> list[str]:
     words = chain.from_iterable(run.words for run in runs)
     grams = chain.from_iterable(run.grams for run in runs if not run.stopped)
     parts = chain.from_iterable(run.parts for run in runs)
-    return [
-        *words,
-        *pairs_of(runs),
-        *(GRAM_SIGN + gram for gram in grams),
-        *(PART_SIGN + part for part in parts),
-    ]
+    return [*words, *pairs_of(runs), *grams, *parts]
 
 
 def pairs_of(runs: Sequence[Run]) -> list[str]:
@@ -158,15 +149,17 @@ def _normalised(text: str) -> str:
 def _run(written: str, kind: str, language: str) -> Run:
     folded = written.casefold()
     if kind != "word":
-        found = _ngrams(folded, 2 if kind == "pairs" else 3)
+        found = tuple(_ngrams(folded, 2 if kind == "pairs" else 3))
         single = tuple(folded) if kind == "pairs" and len(folded) > 1 else ()
         return Run((*found, *single), (), stopped=False)
     folded = folded.replace("\u2019", "'")
     if _PLAIN.match(folded) and len(_words_of(written)) < 2:
         stopped = is_stop_word(folded, language)
-        root = folded[:GRAM_CHARACTERS] if len(folded) >= _ROOTED_CHARACTERS and folded.isascii() else ""
+        rooted = len(folded) >= _ROOTED_CHARACTERS and folded.isascii()
+        root = GRAM_SIGN + folded[:GRAM_CHARACTERS] if rooted else ""
         word = stem(folded, language)[:MAX_TERM_CHARACTERS]
-        return Run((word,), _grams(folded), stopped, root, _parts(word, language))
+        as_part = PART_SIGN + word if len(word) >= _PART_CHARACTERS else ""
+        return Run((word,), _grams(folded), stopped, root, _parts(word, language), as_part)
     if "'" in folded:
         return _contracted(folded, language)
     return _named(written, folded, language)
@@ -219,16 +212,17 @@ def _parts(word: str, language: str) -> tuple[str, ...]:
     if language not in _COMPOUNDING or len(word) < _COMPOUND_CHARACTERS:
         return ()
     cuts = range(_PART_CHARACTERS, len(word) - _PART_CHARACTERS + 1)
-    return tuple(dict.fromkeys(part for cut in cuts for part in (word[:cut], word[cut:])))
+    return tuple(dict.fromkeys(PART_SIGN + part for cut in cuts for part in (word[:cut], word[cut:])))
 
 
 def _grams(folded: str) -> tuple[str, ...]:
     """Return the character n-grams of a word in lower case, its ends marked."""
-    return _ngrams(f"_{without_accents(folded)[:MAX_TERM_CHARACTERS]}_", GRAM_CHARACTERS)
+    marked = f"_{without_accents(folded)[:MAX_TERM_CHARACTERS]}_"
+    return tuple(GRAM_SIGN + gram for gram in _ngrams(marked, GRAM_CHARACTERS))
 
 
-def _ngrams(text: str, size: int) -> tuple[str, ...]:
-    return tuple(text[at : at + size] for at in range(len(text) - size + 1)) or (text,)
+def _ngrams(text: str, size: int) -> list[str]:
+    return [text[at : at + size] for at in range(len(text) - size + 1)] or [text]
 
 
 def telling_words(text: str) -> set[str]:
