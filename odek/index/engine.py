@@ -28,7 +28,14 @@ from odek.index.scan import scan
 from odek.index.tokens import VERSION
 from odek.index.units import Sieve
 from odek.index.vectors import VectorIndex
-from odek.storage.files import PRIVATE_DIRECTORY, describe, ensure_directory, read_file, replace_file
+from odek.storage.files import (
+    PRIVATE_DIRECTORY,
+    describe,
+    ensure_directory,
+    read_file,
+    remove_file,
+    replace_file,
+)
 from odek.storage.locks import exclusive
 from odek.text import without_surrogates
 
@@ -48,6 +55,8 @@ LOCK_SECONDS = 10.0
 
 # Generations made by a builder that died are removed by the next one.
 _CURRENT_BYTES = 4_096
+
+_VECTORS = "vectors"
 
 _Stamp: TypeAlias = tuple[int, int, int]
 
@@ -218,10 +227,22 @@ class Index:
     def compact(self) -> bool:
         """Drop what removals and many small writes left behind; False when another process is at it.
 
+        Afterwards nothing of a removed document is in the files, vectors included.
+
         Raises:
             StoreError: as ``rebuild``.
         """
-        return self.rebuild()
+        if not self.rebuild():
+            return False
+        if self._vectors is None:
+            remove_file(self._directory / _VECTORS)
+            return True
+        known = self._vectors.versions()  # before the documents, as in ``without_vectors``
+        self._refresh()
+        if self._lexical is not None:
+            self._vectors.keep(known, self._lexical.heads().versions)
+            self._vectors.compact()
+        return True
 
     def reconcile(self) -> int:
         """Bring the index to what the texts are now; return how many documents differed.
@@ -238,7 +259,7 @@ class Index:
     @cached_property
     def _vectors(self) -> VectorIndex | None:
         """The vectors of the documents, if they have some; loads numpy."""
-        return VectorIndex(self._directory / "vectors", self._space) if self._space else None
+        return VectorIndex(self._directory / _VECTORS, self._space) if self._space else None
 
     def _found(
         self,

@@ -14,6 +14,7 @@ from odek.index.document import Filter
 from odek.index.lexical import Candidate
 from odek.index.units import Sieve
 from odek.storage.arrays import RowFile
+from odek.storage.files import remove_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,6 +133,19 @@ class VectorIndex:
         if len(orphans):
             self._rows.remove(orphans)
             self._places.clear()
+
+    def compact(self) -> None:
+        """Write the file anew without what was removed; one of another space goes.
+
+        Raises:
+            StoreError: it is not done.
+        """
+        self._refresh()
+        if self._rows.dims:
+            self._rows.compact()
+        else:
+            remove_file(self._rows.path)
+        self._places.clear()
 
     def put(self, vectors: Mapping[int, "Vector"], labels: Mapping[int, tuple[int, int]]) -> None:
         """Give documents their vectors, with their bits and the key of their project as labels.

@@ -260,6 +260,24 @@ def test_a_rebuilt_index_keeps_the_vectors(tmp_path: Path) -> None:
     assert ids(index.search("sign-in trouble", 3, vector=about("login"))) == ["login"]
 
 
+@pytest.mark.parametrize("space", ["topics", "another", ""])
+def test_compacting_leaves_nothing_of_what_was_removed(tmp_path: Path, space: str) -> None:
+    """Neither its vector nor, when another embedder compacts, any of the old ones is in the files."""
+    index = index_of(tmp_path)
+    numbers = about("login").tobytes()
+    kept = NOTES[1:]
+    index.remove(["login"])
+    before = (tmp_path / "vectors").read_bytes()
+
+    assert open_index(tmp_path, "test", lambda: kept, space=space).compact()
+
+    after = (tmp_path / "vectors").read_bytes() if (tmp_path / "vectors").exists() else b""
+    assert numbers in before
+    assert numbers not in after
+    index = open_index(tmp_path, "test", lambda: kept, space="topics")
+    assert len(index.without_vectors(99)) == (0 if space == "topics" else len(kept))
+
+
 def test_what_is_asked_for_is_bounded_and_newest_first(tmp_path: Path) -> None:
     """A large store is filled in steps."""
     index = index_of(tmp_path, documents(30), filled=False)
