@@ -15,7 +15,7 @@ from odek.config.memory_settings import EmbeddingSettings
 from odek.embedding.embedder import Vector
 from odek.embedding.vector_cache import VectorCache
 from odek.errors import EmbeddingError, ModelUnavailableError, StoreError
-from odek.text import clip_bytes
+from odek.text import clip_bytes, without_surrogates
 
 if TYPE_CHECKING:
     from odek.llm.post import Reply
@@ -30,6 +30,8 @@ _BATCH_TEXTS = 64
 _BATCH_BYTES = 256 * 1024
 # Of one text; summaries and facts have 2,048. Models read some 8,000 tokens at most.
 _TEXT_BYTES = 16 * 1024
+# Sent for a text that says nothing, which some servers refuse: its vector tells the size of the zeros.
+_BLANK = "(blank)"
 # 64 vectors of 65,536 numbers would take more; no model has such.
 _RESPONSE_BYTES = 32 * 1024 * 1024
 # Vectors kept in memory: the query of a turn is embedded by several paths.
@@ -72,7 +74,9 @@ class HttpEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return one vector for each text; see ``Embedder.embed``."""
-        wanted = [clip_bytes(text, _TEXT_BYTES) for text in texts]
+        import numpy as np
+
+        wanted = [_sendable(text) for text in texts]
         kept = ((text, self._kept.get(text)) for text in wanted)
         found = {text: vector for text, vector in kept if vector is not None and self._fits(vector)}
         if missing := [text for text in dict.fromkeys(wanted) if text not in found]:
@@ -88,7 +92,10 @@ class HttpEmbedder:
                 if _is_mixed(found):
                     raise EmbeddingError(f"{self._host} answers vectors of one size now, of another then")
             self._keep(found)
-        return [found[text] for text in wanted]
+        return [
+            found[sent] if text.strip() else np.zeros_like(found[sent])
+            for text, sent in zip(texts, wanted, strict=True)
+        ]
 
     def _fits(self, vector: Vector) -> bool:
         """Tell whether a vector made earlier is of the size that the server gives now, as far as is known."""
@@ -165,6 +172,12 @@ class HttpEmbedder:
         if not np.isfinite(lengths).all():
             raise EmbeddingError(f"{self._host} answered numbers beyond all bounds")
         return list((rows / np.where(lengths > 0, lengths, 1)).astype(np.float32))
+
+
+def _sendable(text: str) -> str:
+    """Return what is sent for a text: whole characters, so many as a model reads."""
+    text = clip_bytes(without_surrogates(text), _TEXT_BYTES)
+    return text if text.strip() else _BLANK
 
 
 def _is_mixed(found: dict[str, Vector]) -> bool:

@@ -76,6 +76,17 @@ async def test_each_text_gets_its_vector(tmp_path: Path) -> None:
     assert other[0] / other[1] == pytest.approx(vector_of("spaces")[0] / vector_of("spaces")[1])
 
 
+async def test_texts_that_say_nothing_are_not_sent(tmp_path: Path) -> None:
+    """A blank text, which servers refuse, has zeros of the right size; half characters are sent as a sign."""
+    async with open_model_server(default=vectors()) as server:
+        blank, word, half = await embedder(server, tmp_path).embed([" \n", "tabs", "a\ud800"])
+
+    (request,) = server.requests
+    assert request.json["input"] == ["(blank)", "tabs", "a?"]
+    assert blank.tolist() == [0, 0, 0, 0]
+    assert word.shape == half.shape == (4,)
+
+
 async def test_a_text_is_sent_once(tmp_path: Path) -> None:
     """A second embedder on the same cache sends only what is new; the files are private and say nothing."""
     cache = tmp_path / "memory" / "embedding_cache"
