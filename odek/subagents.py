@@ -12,12 +12,12 @@ from odek.budget import Budget
 from odek.config.layers import Resolved
 from odek.delegation import Credentials, WorkOrder
 from odek.events import Event
-from odek.sessions.child_usage import ChildUsage
 from odek.sessions.session import Session
 from odek.tools.delegate import DelegateTool
 from odek.trust.risk import Risk
 
 if TYPE_CHECKING:
+    from odek.sessions.child_usage import ChildUsage
     from odek.tools.fan_out import Delegator
 
 __all__ = ["DELEGATE_TASKS", "DelegationParts", "credentials_of", "open_delegation"]
@@ -61,17 +61,23 @@ def credentials_of(resolved: Resolved) -> Credentials:
 @asynccontextmanager
 async def open_delegation(parts: DelegationParts) -> AsyncGenerator[DelegateTool]:
     """Yield the tool for subagents; leaving the block ends all that was made ready for them."""
-    order = parts.order
-    below = Path(order.usage_file).with_suffix("") if order and order.usage_file else None
-    usage = ChildUsage(parts.home, parts.session, below=below)
-    await usage.count_left()
+    if parts.session.turns:  # a new session has left nothing
+        await _usage_of(parts).count_left()
     async with trio.open_nursery() as nursery:
         parts.later(lambda: nursery.start_soon(_sweep, parts.home))
-        delegation = _Delegation(parts, usage, nursery)
+        delegation = _Delegation(parts, nursery)
         if any(word in parts.task.lower() for word in DELEGATION_WORDS):
             delegation.expect()
         yield DelegateTool(delegation)
         nursery.cancel_scope.cancel()
+
+
+def _usage_of(parts: DelegationParts) -> "ChildUsage":
+    from odek.sessions.child_usage import ChildUsage
+
+    order = parts.order
+    below = Path(order.usage_file).with_suffix("") if order and order.usage_file else None
+    return ChildUsage(parts.home, parts.session, below=below)
 
 
 async def _sweep(home: Path) -> None:
@@ -84,9 +90,8 @@ async def _sweep(home: Path) -> None:
 class _Delegation:
     """Gives the tool its delegator, which the first who expects a call has made."""
 
-    def __init__(self, parts: DelegationParts, usage: ChildUsage, nursery: trio.Nursery) -> None:
+    def __init__(self, parts: DelegationParts, nursery: trio.Nursery) -> None:
         self._parts = parts
-        self._usage = usage
         self._nursery = nursery
         self._delegator: Delegator | None = None
         self._opened: trio.Event | None = None  # made by the first who expects a call
@@ -111,7 +116,7 @@ class _Delegation:
         """Have a delegator until cancelled."""
         from odek.delegation_wiring import open_delegator  # a cost of every run otherwise
 
-        async with open_delegator(self._parts, self._usage) as self._delegator:
+        async with open_delegator(self._parts, _usage_of(self._parts)) as self._delegator:
             self._delegator.prepare()
             opened.set()
             await trio.sleep_forever()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from odek.errors import StoreBusyError, StoreError
-from odek.sessions import heads
 from odek.sessions.document import Header, now
 from odek.sessions.masking import Mask
 from odek.sessions.names import LOCKS, audit_path, lock_path, new_id, session_path
@@ -81,7 +80,7 @@ class SessionStore:
             StoreCorruptError: nothing of it can be read; it is left as it is.
             StoreError: there is no such session, or more than one.
         """
-        reading, writer = self._open(heads.resolve(self._directory, reference))
+        reading, writer = self._open(self._resolve(reference))
         return Session(
             reading.header,
             reading.messages,
@@ -96,7 +95,7 @@ class SessionStore:
         Raises:
             StoreError: as `open`, but another process may have it open.
         """
-        return self._read(heads.resolve(self._directory, reference))[0]
+        return self._read(self._resolve(reference))[0]
 
     def delete(self, reference: str) -> Deleted:
         """Delete a session with all copies of it, and its record.
@@ -107,11 +106,13 @@ class SessionStore:
         """
         from odek.trust.audit import AuditTrail
 
-        session = heads.resolve(self._directory, reference)
+        session = self._resolve(reference)
         lock = self._own(session)
         removed = False
         try:
-            head = heads.read_head(self._directory, session)
+            from odek.sessions.heads import read_head
+
+            head = read_head(self._directory, session)
             path = session_path(self._directory, session)
             # The session itself last: stopped half-way, it can be named and deleted again.
             AuditTrail(audit_path(self._directory, session)).remove()
@@ -128,7 +129,7 @@ class SessionStore:
             StoreBusyError: a process has it open; says which.
             StoreError: as `open`, or it cannot be written.
         """
-        reading, writer = self._open(heads.resolve(self._directory, reference))
+        reading, writer = self._open(self._resolve(reference))
         try:
             found = turns_of(reading.messages)
             gone = found[: max(len(found) - turns, 0)]
@@ -150,7 +151,9 @@ class SessionStore:
         oldest_ns = time.time_ns() - days * _DAY_SECONDS * 10**9
         deleted: list[Deleted] = []
         busy: list[str] = []
-        for session, changed_ns in heads.newest_first(self._directory):
+        from odek.sessions.heads import newest_first
+
+        for session, changed_ns in newest_first(self._directory):
             if changed_ns < oldest_ns:
                 try:
                     deleted.append(self.delete(session))
@@ -175,6 +178,12 @@ class SessionStore:
             lock.release(remove=remove and stale)
             if stale:
                 yield path
+
+    def _resolve(self, reference: str) -> str:
+        """Return the id that ``reference`` means."""
+        from odek.sessions.heads import resolve  # a new session does without
+
+        return resolve(self._directory, reference)
 
     def _open(self, session: str) -> "tuple[Reading, SessionWriter]":
         lock = self._own(session)
