@@ -1,6 +1,7 @@
 """Vectors from any OpenAI-compatible ``/embeddings`` endpoint."""
 
 import math
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -30,12 +31,22 @@ _BATCH_TEXTS = 64
 _BATCH_BYTES = 256 * 1024
 # Of one text; summaries and facts have 2,048. Models read some 8,000 tokens at most.
 _TEXT_BYTES = 16 * 1024
+# A model that does not even read this is none for texts.
+_LEAST_TEXT_BYTES = 256
+# What servers say of a text that is too long, beyond what is said of a conversation that is.
+_TOO_LONG = re.compile(
+    r"too large to process|must have less than \d+ tokens|exceeds? .{0,20}context", re.IGNORECASE
+)
 # Sent for a text that says nothing, which some servers refuse: its vector tells the size of the zeros.
 _BLANK = "(blank)"
 # 64 vectors of 65,536 numbers would take more; no model has such.
 _RESPONSE_BYTES = 32 * 1024 * 1024
 # Vectors kept in memory: the query of a turn is embedded by several paths.
 _KEPT = 1024
+
+
+class _TooLongError(EmbeddingError):
+    """A text is longer than the model reads."""
 
 
 class _Item(msgspec.Struct):
@@ -63,6 +74,7 @@ class HttpEmbedder:
         self._closed_until = -math.inf
         self._last_failure = ""
         self._answered_dims = 0
+        self._limit_bytes = _TEXT_BYTES
 
     @property
     def fingerprint(self) -> str:
@@ -114,7 +126,7 @@ class HttpEmbedder:
             if rest > 0:
                 raise EmbeddingError(f"{self._last_failure}; tried again in {rest:.0f} s")
             try:
-                vectors = await self._ask(batch)
+                vectors = await self._ask_as_far_as_read(batch)
             except EmbeddingError as error:
                 self._closed_until = trio.current_time() + BACKOFF_SECONDS
                 self._last_failure = str(error)
@@ -124,6 +136,18 @@ class HttpEmbedder:
             self._answered_dims = len(vectors[0])
             found |= zip(batch, vectors, strict=True)
         return found
+
+    async def _ask_as_far_as_read(self, batch: list[str]) -> list[Vector]:
+        """Ask for the vectors of texts, of their beginnings when they are too long for the model."""
+        while True:
+            sent = [clip_bytes(text, self._limit_bytes) for text in batch]
+            try:
+                return await self._ask(sent)
+            except _TooLongError:
+                self._limit_bytes = max(len(text.encode()) for text in sent) // 2
+                if self._limit_bytes < _LEAST_TEXT_BYTES:
+                    self._limit_bytes = _TEXT_BYTES
+                    raise
 
     async def _ask(self, batch: list[str]) -> list[Vector]:
         body = msgspec.json.encode({"model": self._settings.model, "input": batch})
@@ -141,14 +165,16 @@ class HttpEmbedder:
         except ModelUnavailableError as error:
             raise EmbeddingError(f"cannot get vectors from {error}") from error
         if not reply.is_success:
-            raise EmbeddingError(self._refusal(reply))
+            raise self._refusal(reply)
         return reply.body
 
-    def _refusal(self, reply: "Reply") -> str:
+    def _refusal(self, reply: "Reply") -> EmbeddingError:
         from odek.llm.faults import fault_of_status, without_secret
 
         told = without_secret(reply.body, self._settings.api_key)
-        return fault_of_status(reply.status, reply.headers, told, host=self._host, now=time.time()).message
+        fault = fault_of_status(reply.status, reply.headers, told, host=self._host, now=time.time())
+        is_too_long = fault.kind == "overflow" or _TOO_LONG.search(fault.message)
+        return (_TooLongError if is_too_long else EmbeddingError)(fault.message)
 
     def _vectors(self, answer: bytes, count: int) -> list[Vector]:
         import numpy as np

@@ -76,6 +76,41 @@ async def test_each_text_gets_its_vector(tmp_path: Path) -> None:
     assert other[0] / other[1] == pytest.approx(vector_of("spaces")[0] / vector_of("spaces")[1])
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        error_answer(500, "input is too large to process. increase the physical batch size"),
+        error_answer(400, "This model's maximum context length is 512 tokens"),
+        error_answer(413, "`inputs` must have less than 512 tokens. Given: 900"),
+        error_answer(400, "the input length exceeds the context length"),
+    ],
+)
+async def test_a_text_that_is_too_long_is_sent_in_part(refusal: Answer, tmp_path: Path) -> None:
+    """It is halved until the model reads it; others keep their length, and what was learned is kept."""
+    reads = vectors()
+
+    def choose(request: RecordedRequest) -> Answer:
+        return refusal if max(map(len, request.json["input"])) > 1_000 else reads
+
+    async with open_model_server(default=by_request(choose)) as server:
+        asking = embedder(server, tmp_path)
+        found = await asking.embed(["x" * 3_000, "short"])
+        await asking.embed(["y" * 3_000])
+        sizes = [[len(text) for text in request.json["input"]] for request in server.requests]
+
+    assert len(found) == 2
+    assert sizes == [[3_000, 5], [1_500, 5], [750, 5], [750]]
+
+
+async def test_a_model_that_reads_nothing_is_given_up(tmp_path: Path) -> None:
+    """After some tries it is a failure like others."""
+    async with open_model_server(default=error_answer(400, "input is too long")) as server:
+        with pytest.raises(EmbeddingError, match="too long"):
+            await embedder(server, tmp_path).embed(["x" * 5_000])
+
+        assert len(server.requests) <= 6
+
+
 async def test_texts_that_say_nothing_are_not_sent(tmp_path: Path) -> None:
     """A blank text, which servers refuse, has zeros of the right size; half characters are sent as a sign."""
     async with open_model_server(default=vectors()) as server:
