@@ -18,7 +18,15 @@ import msgspec
 
 from odek.patterns import late_pattern
 
-__all__ = ["Anchors", "CredentialRule", "context_anchors", "credential_rules", "plain_anchors"]
+__all__ = [
+    "Anchors",
+    "CredentialRule",
+    "context_anchors",
+    "credential_rules",
+    "is_not_example",
+    "is_random",
+    "plain_anchors",
+]
 
 SHORT_CHARS = 4096
 """Of a text in which each anchor may as well be looked for by itself: some 0.2 ms."""
@@ -147,7 +155,7 @@ def _entropy(text: str) -> float:
     return -sum(n / size * math.log2(n / size) for n in Counter(text).values()) if size else 0.0
 
 
-def _random(text: str) -> bool:
+def is_random(text: str) -> bool:
     """Whether a token looks drawn at random: digits among letters, and not words with hyphens."""
     text = text[:CHECKED_CHARS]
     if not _DIGIT.search(text) or _is_placeholder(text):
@@ -160,7 +168,7 @@ def _random(text: str) -> bool:
 def _password(text: str) -> bool:
     """Whether a value behind ``password:`` and the like is meant as one, not a name or a reference."""
     text = text[:CHECKED_CHARS]
-    if not _not_example(text):
+    if not is_not_example(text):
         return False
     if _PATH.fullmatch(text):
         return any(len(part) >= 12 and _mixed(part) for part in text.split("/"))
@@ -173,7 +181,8 @@ def _password(text: str) -> bool:
     return len(text) >= 12 and runs >= 6 and len(text) / runs < 2.8
 
 
-def _not_example(text: str) -> bool:
+def is_not_example(text: str) -> bool:
+    """Whether a text may be a secret, being no example and no reference to one."""
     text = text[:CHECKED_CHARS]
     return len(set(text)) > 4 and not _REFERENCE.fullmatch(text) and not _is_placeholder(text)
 
@@ -181,7 +190,7 @@ def _not_example(text: str) -> bool:
 def _mixed(text: str) -> bool:
     """Whether upper case, lower case and digits all occur, as in base62 tokens."""
     text = text[:CHECKED_CHARS]
-    return bool(_UPPER.search(text) and _LOWER.search(text) and _DIGIT.search(text)) and _not_example(text)
+    return bool(_UPPER.search(text) and _LOWER.search(text) and _DIGIT.search(text)) and is_not_example(text)
 
 
 def _phrase(text: str) -> bool:
@@ -189,7 +198,7 @@ def _phrase(text: str) -> bool:
     return len(text.split()) in {12, 15, 18, 21, 24}
 
 
-_CHECKS = {"!random": _random, "!mixed": _mixed, "!password": _password, "!phrase": _phrase}
+_CHECKS = {"!random": is_random, "!mixed": _mixed, "!password": _password, "!phrase": _phrase}
 
 
 @lru_cache(maxsize=1)
@@ -229,7 +238,7 @@ def _rule(line: str) -> CredentialRule:
     context = "!context" in flags
     if not (context or "!whole" in flags):
         pattern = (r"(?<![A-Za-z0-9])" if "!edge" in flags else "") + re.escape(anchor) + pattern
-    check = next((_CHECKS[flag] for flag in flags if flag in _CHECKS), _not_example)
+    check = next((_CHECKS[flag] for flag in flags if flag in _CHECKS), is_not_example)
     before = next((int(flag[1:]) for flag in flags if flag[1:].isdigit()), 0)
     return CredentialRule(
         kind, anchor, pattern, check, before, context, is_open="!open" in flags, looks_far="!far" in flags

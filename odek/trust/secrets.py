@@ -12,7 +12,13 @@ from urllib.parse import quote
 import msgspec
 
 from odek.patterns import late_pattern
-from odek.trust.credential_rules import CredentialRule, context_anchors, plain_anchors
+from odek.trust.credential_rules import (
+    CredentialRule,
+    context_anchors,
+    is_not_example,
+    is_random,
+    plain_anchors,
+)
 from odek.trust.secret_disguises import mixes_digits_and_letters, views
 
 __all__ = ["Masker", "SecretSpan", "contains_secret", "find_secrets", "mask", "mask_spans"]
@@ -51,6 +57,10 @@ _BASE64_LINES = late_pattern(r"(?:[A-Za-z0-9+/=]|\s|\\[nr]){30,16384}+")
 _PGPASS_PORT = late_pattern(r":(?:\d{2,5}|\*):")
 _PGPASS = late_pattern(
     r"[\w.*-]{1,200}+:(?:\d{2,5}|\*):[\w*.-]{1,80}+:[\w*.@-]{1,80}+:(?P<secret>\S{8,200})[ \t\r]*+(?:\n|\Z)"
+)
+_URL_CREDENTIALS_CHARS = 300
+_URL_CREDENTIALS = late_pattern(
+    r"""://(?P<user>[^\s:/@\"'<>]{0,80}+)(?::(?!(?P=user)@)(?P<password>[^\s@/\"'<>]{3,200}+))?@"""
 )
 # A pattern that has looked this far ahead and found nothing is not tried again nearer.
 _FAR_CHARS = 128
@@ -116,6 +126,7 @@ def _spans(text: str, *, strict: bool = False) -> Iterator[SecretSpan]:
             if span is not None:
                 yield span
     yield from _key_spans(text)
+    yield from _url_spans(text)
     yield from _pgpass_spans(text)
 
 
@@ -171,6 +182,20 @@ def _key_end(text: str, body_at: int) -> int:
     if tail >= 0:
         return tail + 5
     return len(text) if len(text) - end < _MARK_CHARS else end
+
+
+def _url_spans(text: str) -> Iterator[SecretSpan]:
+    """Yield what stands before the host of an address: the password, or a token alone."""
+    at = text.find("@")
+    while at >= 0:
+        begin = text.rfind("://", max(at - _URL_CREDENTIALS_CHARS, 0), at)
+        match = _URL_CREDENTIALS.match(text, begin, at + 1) if begin >= 0 else None
+        if match is not None and match.end() == at + 1:
+            if match["password"] is not None and is_not_example(match["password"]):
+                yield SecretSpan(*match.span("password"), "url-password")
+            elif match["password"] is None and is_random(match["user"]):
+                yield SecretSpan(*match.span("user"), "url-token")
+        at = text.find("@", at + 1)
 
 
 def _pgpass_spans(text: str) -> Iterator[SecretSpan]:
