@@ -21,7 +21,7 @@ import msgspec
 from odek.errors import StoreBusyError, StoreError
 from odek.index.document import ANY, Document, Filter, Hit, cleaned
 from odek.index.fusion import fuse
-from odek.index.lexical import Candidate, IndexDamagedError, LexicalIndex
+from odek.index.lexical import IndexDamagedError, LexicalIndex
 from odek.index.query import Asked, ask
 from odek.index.records import FORMAT
 from odek.index.scan import scan
@@ -270,13 +270,16 @@ class Index:
         floor: float,
         vector: "Vector | None",
     ) -> list[Hit]:
-        candidates: Iterable[Candidate]
-        candidates = by_words = lexical.candidates(asked, count, where)
+        by_words = lexical.candidates(asked, count, where)
+        closeness = None
         if vector is not None and self._vectors is not None:
             closeness = self._vectors.closeness(vector, where)
-            if closeness is not None:
-                candidates = fuse(by_words, closeness, count, RELEVANCE_FLOOR)
-        found = lexical.load((each for each in candidates if each.relevance >= floor), count)
+        candidates = (
+            (each for each in by_words if each.relevance >= floor)
+            if closeness is None
+            else fuse(by_words, closeness, count, least=floor, telling=RELEVANCE_FLOOR)
+        )
+        found = lexical.load(candidates, count)
         return [
             Hit(
                 each.stored.id,

@@ -31,7 +31,7 @@ _SPARE = 8
 
 
 def fuse(
-    candidates: Sequence[Candidate], closeness: Closeness, count: int, floor: float
+    candidates: Sequence[Candidate], closeness: Closeness, count: int, *, least: float, telling: float
 ) -> Iterator[Candidate]:
     """Yield the documents that words or vectors find, best first.
 
@@ -39,12 +39,13 @@ def fuse(
         candidates: What words find, best first.
         closeness: What vectors say.
         count: How many documents are wanted.
-        floor: The relevance from which on a document is about the question.
+        least: The relevance that they must have.
+        telling: The relevance from which on words say that a document is about the question.
     """
     found = {each.version: each for each in closeness.nearest(count + _SPARE)}
     found |= {each.version: each for each in candidates[: count * _WORDS_PER_DOCUMENT + _SPARE]}
     close = closeness.of([*found])
-    words_unit = 1 / max(floor, candidates[0].relevance if candidates else 0.0)
+    words_unit = 1 / max(telling, candidates[0].relevance if candidates else 0.0)
     vectors_unit = 1 / max([_GOOD_CLOSENESS, *close.values()])
     scores: list[tuple[float, float, Candidate]] = []
     for version, each in found.items():  # plain numbers: this runs for every question
@@ -52,14 +53,16 @@ def fuse(
         score = relevance * words_unit  # for a document without a vector words decide alone
         nearness = close.get(version)
         if nearness is not None:
+            nearness = max(nearness, 0.0)
             share = _SHARE_WITH_TRANSCRIPT if has_transcript(each.bits) else _SHARE
-            score += share * (max(nearness, 0.0) * vectors_unit - score)
+            score += share * (nearness * vectors_unit - score)
             # Half as close is far less than half as telling: strangers often are.
-            relevance = max(relevance, floor * (max(nearness, 0.0) / CLOSENESS_FLOOR) ** 2)
-        scores.append((score, relevance, each))
+            relevance = max(relevance, telling * (nearness / CLOSENESS_FLOOR) ** 2)
+        if relevance >= least:
+            scores.append((score, relevance, each))
     scores.sort(key=_SCORE, reverse=True)
     for score, relevance, each in scores:
-        yield each._replace(score=score, relevance=relevance)
+        yield Candidate(each.version, score, relevance, each.bits, each.address)
 
 
 _SCORE = itemgetter(0)
