@@ -7,6 +7,7 @@ learns a secret.
 
 import encodings.idna  # noqa: F401 - loaded by looking up any host
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import msgspec
@@ -27,16 +28,37 @@ from odek.session_prompt import session_prompt
 from odek.sessions.unsaved import unsaved_session
 from odek.tools.tool import Tool, argument_schema
 from odek.trust.divergence import find_divergences  # noqa: F401 - loaded when a turn is over
+from odek.trust.effects import Effects
 from odek.trust.fence import fenced
+from odek.trust.paths import Where
+from odek.trust.policy import assess
 from odek.trust.secrets import mask
 from odek.worker import request_text
 
 __all__ = ["prepare", "rehearse"]
 
 
+TOOL_MODULES = (
+    "difflib",
+    "odek.tools.command_output",
+    "odek.tools.directory_listing",
+    "odek.tools.edit_plans",
+    "odek.tools.line_ranges",
+    "odek.tools.search_run",
+)
+"""What the tools for files and commands load with their first calls."""
+
+
 def prepare() -> None:
-    """Be ready to fork: rehearse, compile every pattern, and read the certificates that all will trust."""
+    """Be ready to fork: rehearse, and have at hand what most subagents will come to.
+
+    That is what judges and runs their first calls, every pattern, and the trusted certificates.
+    """
     rehearse()
+    for name in TOOL_MODULES:
+        import_module(name)
+    root = Path("/")
+    assess(Effects(command="ls | head -n 1"), Where(root, root, root, root))
     compile_patterns()
     with suppress(OSError):  # whoever needs them will say what is wrong
         trusting_context()

@@ -10,7 +10,6 @@ from msgspec import Meta
 from odek.errors import ToolError
 from odek.patterns import late_pattern
 from odek.text import clip_line, without_surrogates
-from odek.tools.addresses import is_public, parse_address, refusal
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects
 
@@ -68,6 +67,7 @@ class HttpGetTool(Tool[HttpGetArguments]):
         return PreparedCall(url, Effects(urls=(url,)), run)
 
     async def _get(self, asked: str) -> ToolOutput:
+        from odek.tools.addresses import is_public
         from odek.tools.http_exchange import ask, parse_url, resolve
         from odek.tools.http_page import describe_page
 
@@ -109,6 +109,8 @@ def _check_url(url: str) -> None:
         ToolError: says which rule.
     """
     from urllib.parse import urlsplit
+
+    from odek.tools.addresses import parse_address, refusal
 
     shown = clip_line(without_surrogates(url), 200)
     if len(url) > _URL_CHARACTERS or _NOT_IN_URL.search(url):

@@ -1,9 +1,6 @@
 """The ``read_file`` tool: a range of lines of a text file, bounded whatever the file is."""
 
-import os
-import stat
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -12,23 +9,10 @@ import trio
 from msgspec import Meta
 
 from odek.errors import ToolError
-from odek.text import without_surrogates
-from odek.tools.paths import Target, confirm, locate, os_error, shown_name
-from odek.tools.regular import chunks, kind_of, open_regular
-from odek.tools.textfile import SNIFFED_BYTES, Line, LineReader, binary_kind, decode_lines, sniff, utf8
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects
 
 __all__ = ["ReadFileArguments", "ReadFileTool"]
-
-OUTPUT_BYTES = 100_000
-"""About 25,000 tokens: a model that needs more asks for the next range."""
-
-LINE_BYTES = 20_000
-"""Kept of one line, so that a minified file does not take the whole room; no measurement behind this."""
-
-COUNTED_BYTES = 16 * 1024 * 1024
-"""Files up to this size are read to the end, some 20 ms, to say how many lines they have."""
 
 
 class ReadFileArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,117 +40,18 @@ class ReadFileTool(Tool[ReadFileArguments]):
 
     async def prepare(self, arguments: ReadFileArguments) -> PreparedCall:
         """Find the file; see the base class."""
+        from odek.tools.line_ranges import locate_file, read_lines
+
         first, last = arguments.start_line, arguments.end_line
         if last is not None and last < first:
             raise ToolError(f"read_file: end_line {last} lies before start_line {first}")
         target = await trio.to_thread.run_sync(
-            _locate_file, arguments.path, self._workspace, limiter=self._disk
+            locate_file, arguments.path, self._workspace, limiter=self._disk
         )
 
         async def run(_scope: CallScope) -> ToolOutput:
-            read = partial(_read, target, first, last)
+            read = partial(read_lines, target, first, last)
             return ToolOutput(await trio.to_thread.run_sync(read, limiter=self._disk))
 
         lines = "" if first == 1 and last is None else f":{first}-{'' if last is None else last}"
         return PreparedCall(f"{target.shown}{lines}", Effects(reads=target.paths), run)
-
-
-def _locate_file(argument: str, workspace: Path) -> Target:
-    target = locate(argument, workspace)
-    try:
-        mode = target.resolved.stat().st_mode
-    except FileNotFoundError:
-        raise ToolError(f"{target.shown} does not exist{_nearby(target.resolved)}") from None
-    except OSError as error:
-        raise os_error(error, target.shown) from None
-    if not stat.S_ISREG(mode):
-        hint = "; tree and glob list it" if stat.S_ISDIR(mode) else ""
-        raise ToolError(f"{target.shown} is {kind_of(mode)}, not a regular file{hint}")
-    return target
-
-
-def _nearby(missing: Path) -> str:
-    """Return what there is instead of a missing file, as the end of a sentence."""
-    import difflib
-
-    directory = missing.parent
-    while not directory.is_dir() and directory != directory.parent:
-        directory = directory.parent
-    if directory != missing.parent:
-        return f"; the deepest directory of that path that exists is {shown_name(str(directory))}"
-    try:
-        names = [entry.name for entry in islice(directory.iterdir(), 2000)]  # enough for a hint
-    except OSError:
-        return ""
-    by_folded = {name.casefold(): name for name in sorted(names)}
-    close = difflib.get_close_matches(missing.name.casefold(), by_folded, n=3, cutoff=0.6)
-    if not close:
-        return ""
-    return f"; beside it there is {', '.join(shown_name(by_folded[name]) for name in close)}"
-
-
-def _read(target: Target, first: int, last: int | None) -> str:
-    confirm(target)
-    with open_regular(target.resolved, target.shown) as file:
-        size = os.fstat(file.fileno()).st_size
-        head = file.peek(SNIFFED_BYTES)
-        codec = sniff(head)
-        if codec is None:
-            return f"[{target.shown} is not text: {binary_kind(head)}, {size:,} bytes]"
-        pieces = chunks(file, target.shown, trio.from_thread.check_cancelled)
-        reader = LineReader(utf8(pieces, codec), LINE_BYTES)
-        reader.skip(first - 1)
-        if reader.number < first - 1:
-            raise ToolError(
-                f"{target.shown} has {reader.number} lines; start_line {first} lies beyond its end"
-            )
-        lines = _take(reader, last)
-        reader.skip(1)
-        more = reader.number >= first + len(lines)
-        if more and size <= COUNTED_BYTES:
-            reader.skip()
-            return _render(lines, first, f" of {reader.number}", codec)
-    return _render(lines, first, " and more follow" if more else "", codec)
-
-
-def _take(reader: LineReader, last: int | None) -> list[Line]:
-    """Return lines up to ``last`` as far as the output has room; at least one, if there is one."""
-    lines: list[Line] = []
-    room = OUTPUT_BYTES
-    while (last is None or reader.number < last) and (line := next(reader, None)) is not None:
-        room -= len(line.head) + len(f"{reader.number}│\n".encode())
-        if room < 0 and lines:
-            break
-        lines.append(line)
-    return lines
-
-
-def _render(lines: list[Line], first: int, more: str, codec: str) -> str:
-    texts, proved = decode_lines(line.head for line in lines)
-    rows = [f"{number}│{text}" for number, text in enumerate(texts, first)]
-    notes = [_lines_note(len(lines), first, more)] if more or first > 1 or not lines else []
-    notes += [
-        f"line {number} cut after {len(line.head):,} of {line.size_bytes:,} bytes"
-        for number, line in enumerate(lines, first)
-        if line.clipped
-    ]
-    if ends := {line.end for line in lines} - {b""} - {b"\n"}:
-        mixed = b"\n" in {line.end for line in lines}
-        notes.append("mixed LF and CRLF line ends" if mixed and ends else "CRLF line ends")
-    if codec != "utf-8" or proved != "utf-8":
-        notes.append(
-            {"utf-8-sig": "UTF-8 with byte order mark", "utf-8": "not UTF-8, shown as latin-1"}.get(
-                codec, codec
-            )
-        )
-    if notes:
-        rows.append(f"[{'; '.join(notes)}]")
-    return without_surrogates("\n".join(rows))
-
-
-def _lines_note(count: int, first: int, more: str) -> str:
-    if not count:
-        return "the file is empty" if first == 1 else f"nothing follows line {first - 1}"
-    last = first + count - 1
-    span = f"line {first}" if count == 1 else f"lines {first}-{last}"
-    return f"{span}{more}; continue with start_line={last + 1}" if more else f"{span}, the end of the file"

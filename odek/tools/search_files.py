@@ -1,9 +1,6 @@
 """The ``search_files`` tool: lines that match a regular expression."""
 
 import os
-import re
-import sys
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -12,23 +9,12 @@ import msgspec
 import trio
 from msgspec import Meta
 
-from odek.errors import ToolError
-from odek.text import clip_line, first_line
-from odek.tools.globs import Glob
-from odek.tools.listing import within
-from odek.tools.paths import Target, confirm, locate, os_error, shown_name
-from odek.tools.regex_search import SearchReport, SearchRequest
-from odek.tools.regular import kind_of
+from odek.text import clip_line
+from odek.tools.paths import confirm, shown_name
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects
 
 __all__ = ["SearchFilesArguments", "SearchFilesTool"]
-
-SEARCH_SECONDS = 20.0
-"""For a whole search; a million lines take about one."""
-
-GRACE_SECONDS = 5.0
-"""Beyond that the child, which keeps its own time, is not coming back and is killed."""
 
 
 class SearchFilesArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,10 +53,15 @@ class SearchFilesTool(Tool[SearchFilesArguments]):
 
     async def prepare(self, arguments: SearchFilesArguments) -> PreparedCall:
         """Check pattern and place; see the base class."""
-        _check_pattern(arguments.pattern)
+        from odek.tools.directory_listing import within
+        from odek.tools.globs import Glob
+        from odek.tools.regex_search import SearchRequest
+        from odek.tools.search_run import SEARCH_SECONDS, check_pattern, locate_place, render, search
+
+        check_pattern(arguments.pattern)
         if arguments.glob:
             Glob(arguments.glob)
-        find = partial(_locate, arguments.path, self._workspace)
+        find = partial(locate_place, arguments.path, self._workspace)
         target, is_file = await trio.to_thread.run_sync(find, limiter=self._disk)
         request = SearchRequest(
             pattern=arguments.pattern,
@@ -87,65 +78,8 @@ class SearchFilesTool(Tool[SearchFilesArguments]):
 
         async def run(_scope: CallScope) -> ToolOutput:
             await trio.to_thread.run_sync(confirm, target, limiter=self._disk)
-            return ToolOutput(_render(await _search(request)))
+            return ToolOutput(render(await search(request)))
 
         where = f"{target.shown} ({shown_name(arguments.glob)})" if arguments.glob else target.shown
         summary = f"{clip_line(shown_name(arguments.pattern), 80)} in {where}"
         return PreparedCall(summary, Effects(reads=target.paths), run)
-
-
-def _check_pattern(pattern: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about what a later Python may read differently
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            place = "" if error.pos is None else f" at character {error.pos + 1}"
-            raise ToolError(f"search_files: the pattern is not valid{place}: {error.msg}") from None
-        except (RecursionError, OverflowError, MemoryError):
-            raise ToolError("search_files: the pattern is too deeply nested or repeats too often") from None
-
-
-def _locate(argument: str, workspace: Path) -> tuple[Target, bool]:
-    """Return the target, and whether it is a file rather than a directory."""
-    target = locate(argument, workspace)
-    try:
-        mode = target.resolved.stat().st_mode
-    except FileNotFoundError:
-        raise ToolError(f"{target.shown} does not exist") from None
-    except OSError as error:
-        raise os_error(error, target.shown) from None
-    kind = kind_of(mode)
-    if kind not in {"a directory", "a regular file"}:
-        raise ToolError(f"{target.shown} is {kind}, which cannot be searched")
-    return target, kind == "a regular file"
-
-
-async def _search(request: SearchRequest) -> SearchReport:
-    """Run the search in a child of its own; it is gone when this returns or is cancelled."""
-    # The same modules as here, but none from a working directory: -P keeps that off the path.
-    modules = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
-    command = [sys.executable, "-P", "-W", "ignore", "-X", "utf8", "-m", "odek.tools.regex_search"]
-    with trio.move_on_after(SEARCH_SECONDS + GRACE_SECONDS):
-        done = await trio.run_process(
-            command,
-            stdin=msgspec.json.encode(request),
-            capture_stdout=True,
-            capture_stderr=True,
-            check=False,
-            cwd="/",
-            env={"PYTHONPATH": ":".join(modules)},
-            start_new_session=True,  # Ctrl-C of a terminal is answered here, by cancelling
-        )
-        if done.returncode == 0:
-            return msgspec.json.decode(done.stdout, type=SearchReport)
-        reason = first_line(done.stderr.decode("utf-8", "replace").rpartition("\n\n")[2][-300:])
-        raise ToolError(f"search_files: the search ended with status {done.returncode}: {reason}")
-    raise ToolError(f"search_files: the search was stopped after {SEARCH_SECONDS + GRACE_SECONDS:g} s")
-
-
-def _render(report: SearchReport) -> str:
-    notes = list(report.notes)
-    if not report.matches:
-        notes.insert(0, "no line matches")
-    return "\n".join([*report.lines, f"[{'; '.join(notes)}]"] if notes else report.lines)

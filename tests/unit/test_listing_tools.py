@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odek.errors import TargetChangedError, ToolError
+from odek.tools.directory_listing import GLOB_PATHS
 from odek.tools.globs import Glob
-from odek.tools.listing import GLOB_PATHS, GlobTool, TreeTool
+from odek.tools.listing import GlobTool, TreeTool
 from odek.tools.walk import Walk
 from tests.support.permissions import locked
 from tests.support.tool_calls import SCOPE, call, prepare

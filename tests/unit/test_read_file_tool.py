@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odek.errors import TargetChangedError, ToolError
-from odek.tools.read_file import LINE_BYTES, OUTPUT_BYTES, ReadFileTool
+from odek.tools.line_ranges import LINE_BYTES, OUTPUT_BYTES
+from odek.tools.read_file import ReadFileTool
 from odek.tools.textfile import LineReader, decode_text, encode_text
 from tests.support.permissions import locked
 from tests.support.tool_calls import SCOPE, call, prepare
