@@ -1,26 +1,19 @@
 """The index of a store: found by its fingerprint, seen by every process, rebuilt from the texts. Blocks.
 
-Below its directory lie generations, and ``current``, a small file that names the one
-that answers and what it was made by. A change is one atomic commit in the generation; a
-rebuild makes a new one aside, takes over what changed meanwhile, and then replaces
-``current``. Readers take no lock: they look at two files' stamps, and read again what is
-new. The texts are the truth: whatever is wrong with the files, a plain scan of the
-texts answers until the index is there again.
+The texts are the truth: whatever is wrong with the files of the index, a plain scan of
+the texts answers until it is there again. A rebuild makes a new generation aside, takes
+over what changed meanwhile, and puts it in the place of the old one, which answers so long.
 """
 
-import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-import msgspec
-
-from odek.errors import StoreBusyError, StoreError
+from odek.errors import StoreBusyError
 from odek.index.document import ANY, Document, Filter, Hit, cleaned
 from odek.index.fusion import fuse
+from odek.index.generations import Generations
 from odek.index.lexical import IndexDamagedError, LexicalIndex
 from odek.index.query import Asked, ask
 from odek.index.records import FORMAT
@@ -28,14 +21,7 @@ from odek.index.scan import scan
 from odek.index.tokens import VERSION
 from odek.index.units import Sieve
 from odek.index.vectors import VectorIndex
-from odek.storage.files import (
-    PRIVATE_DIRECTORY,
-    describe,
-    ensure_directory,
-    read_file,
-    remove_file,
-    replace_file,
-)
+from odek.storage.files import ensure_directory, remove_file
 from odek.storage.locks import exclusive
 from odek.text import without_surrogates
 
@@ -50,20 +36,7 @@ Source: TypeAlias = Callable[[], Iterable[Document]]
 RELEVANCE_FLOOR = 2.0
 """What lies below has little to do with the question. Measured: docs/explanation/recall.md."""
 
-LOCK_SECONDS = 10.0
-"""A write waits so long for another's. One takes some 20 ms; no measurement behind the rest."""
-
-# Generations made by a builder that died are removed by the next one.
-_CURRENT_BYTES = 4_096
-
 _VECTORS = "vectors"
-
-_Stamp: TypeAlias = tuple[int, int, int]
-
-
-class _Current(msgspec.Struct, frozen=True):
-    generation: str
-    fingerprint: str
 
 
 def open_index(directory: Path, fingerprint: str, source: Source, *, space: str = "") -> "Index":
@@ -92,39 +65,29 @@ class Index:
 
     def __init__(self, directory: Path, fingerprint: str, source: Source, space: str = "") -> None:
         self._directory = directory
-        self._current = directory / "current"
-        self._fingerprint = fingerprint
+        self._generations = Generations(directory, fingerprint)
         self._source = source
         self._space = space
-        self._lexical: LexicalIndex | None = None
-        self._seen: tuple[_Stamp | None, _Stamp | None] = (None, None)
-        self._damage = ""
 
     @property
     def needs_rebuild(self) -> bool:
         """Whether the texts are scanned for want of an index."""
-        self._refresh()
-        return self._lexical is None
+        return self._generations.is_missing
 
     @property
     def changed_at_ns(self) -> int:
         """When the index was last written, in nanoseconds since 1970 by the disk's clock; 0 for never."""
-        self._refresh()
-        return self._seen[1][1] if self._lexical is not None and self._seen[1] is not None else 0
+        return self._generations.changed_at_ns
 
     @property
     def is_warm(self) -> bool:
         """Whether a search would be answered by what is open: no file is to be opened or read again."""
-        return (
-            self._lexical is not None
-            and _stamp(self._current) == self._seen[0]
-            and _stamp(self._lexical.meta) == self._seen[1]
-        )
+        return self._generations.is_fresh
 
     @property
     def damage(self) -> str:
         """What was found wrong with the files, in a line; empty when nothing was."""
-        return self._damage or (self._vectors.damage if self._vectors is not None else "")
+        return self._generations.damage or (self._vectors.damage if self._vectors is not None else "")
 
     def search(
         self,
@@ -143,12 +106,11 @@ class Index:
         asked = ask(query)
         if not asked.words or count < 1:
             return []
-        self._refresh()
-        if self._lexical is not None:
+        if (lexical := self._generations.refresh()) is not None:
             try:
-                return self._found(self._lexical, asked, count, where, floor, vector)
+                return self._found(lexical, asked, count, where, floor, vector)
             except IndexDamagedError as error:
-                self._give_up(error)
+                self._generations.give_up(error)
         return [hit for hit in scan(self._source(), query, count, where) if hit.relevance >= floor]
 
     def without_vectors(self, limit: int, where: Filter = ANY) -> list[tuple[int, str]]:
@@ -164,15 +126,14 @@ class Index:
         if vectors is None:
             return []
         known = vectors.versions()  # before the documents: a vector never comes before its document
-        self._refresh()
-        if self._lexical is None:
+        if (lexical := self._generations.refresh()) is None:
             return []
-        heads = self._lexical.heads()
+        heads = lexical.heads()
         vectors.keep(known, heads.versions)
         admitted = Sieve(where).admits_all(heads.bits, heads.projects)
         missing = [at for at in vectors.missing(heads.versions) if admitted[at]]
         missing = missing[-limit:] if limit > 0 else []
-        return [(heads.versions[at], self._lexical.text_at(heads.addresses[at])) for at in missing]
+        return [(heads.versions[at], lexical.text_at(heads.addresses[at])) for at in missing]
 
     def set_vectors(self, vectors: "Mapping[int, Vector]") -> None:
         """Give documents their vectors, by version; for versions that are gone nothing is done.
@@ -183,10 +144,10 @@ class Index:
             StoreError: not all of them have one now.
             ValueError: the vectors are not of one size.
         """
-        self._refresh()
-        if self._vectors is None or self._lexical is None:
+        lexical = self._generations.refresh()
+        if self._vectors is None or lexical is None:
             return
-        heads = self._lexical.heads(vectors)
+        heads = lexical.heads(vectors)
         labels = dict(zip(heads.versions, zip(heads.bits, heads.projects, strict=True), strict=True))
         self._vectors.put(vectors, labels)
 
@@ -238,9 +199,8 @@ class Index:
             remove_file(self._directory / _VECTORS)
             return True
         known = self._vectors.versions()  # before the documents, as in ``without_vectors``
-        self._refresh()
-        if self._lexical is not None:
-            self._vectors.keep(known, self._lexical.heads().versions)
+        if (lexical := self._generations.refresh()) is not None:
+            self._vectors.keep(known, lexical.heads().versions)
             self._vectors.compact()
         return True
 
@@ -250,11 +210,8 @@ class Index:
         Raises:
             StoreError: as ``add``.
         """
-        self._refresh()
-        if self._lexical is None:
-            return 0
-        with self._locked():
-            return self._lexical.match(map(cleaned, self._source()))
+        with self._generations.writing() as lexical:
+            return lexical.match(map(cleaned, self._source())) if lexical is not None else 0
 
     @cached_property
     def _vectors(self) -> VectorIndex | None:
@@ -295,87 +252,17 @@ class Index:
     def _write(self, documents: list[Document], removed: tuple[str, ...]) -> None:
         if not documents and not removed:
             return
-        with self._locked():
-            self._refresh()
-            if self._lexical is None:
-                return
-            try:
-                self._lexical.write(documents, removed)
-            except IndexDamagedError as error:
-                self._give_up(error)
-                raise
-            self._seen = (self._seen[0], _stamp(self._lexical.meta))
-
-    def _locked(self) -> AbstractContextManager[None]:
-        return exclusive(self._directory / "write.lock", timeout_seconds=LOCK_SECONDS)
-
-    def _refresh(self) -> None:
-        """See what other processes have done since the last time."""
-        current = _stamp(self._current)
-        if current != self._seen[0]:
-            self._open(current)
-        elif self._lexical is not None:
-            meta = _stamp(self._lexical.meta)
-            if meta != self._seen[1]:
-                try:
-                    self._lexical.reload()
-                    self._seen = (current, meta)
-                except IndexDamagedError as error:
-                    self._give_up(error)
-
-    def _open(self, current: _Stamp | None) -> None:
-        self._lexical, self._seen = None, (current, None)
-        if current is None:
-            return
-        try:
-            named = msgspec.json.decode(read_file(self._current, limit_bytes=_CURRENT_BYTES), type=_Current)
-        except (StoreError, FileNotFoundError, msgspec.MsgspecError) as error:
-            self._damage = f"{self._current} cannot be read: {error}"
-            return
-        if named.fingerprint != self._fingerprint or Path(named.generation).name != named.generation:
-            return
-        directory = self._directory / named.generation
-        meta = _stamp(directory / "meta.json")
-        try:
-            self._lexical = LexicalIndex(directory)
-        except IndexDamagedError as error:
-            self._damage = str(error)
-            return
-        self._seen, self._damage = (current, meta), ""
-
-    def _give_up(self, error: IndexDamagedError) -> None:
-        """Answer from the texts until ``current`` names another generation."""
-        self._lexical, self._damage = None, str(error)
+        with self._generations.writing() as lexical:
+            if lexical is not None:
+                lexical.write(documents, removed)
 
     def _rebuild(self) -> None:
-        name = f"g-{os.urandom(8).hex()}"
-        directory = self._directory / name
-        try:
-            try:
-                directory.mkdir(mode=PRIVATE_DIRECTORY)
-            except OSError as error:
-                raise StoreError(f"cannot write {directory}: {describe(error)}") from error
-            lexical = LexicalIndex(directory, create=True)
+        with self._generations.replacing() as lexical:
             lexical.write(cleaned(document) for document in self._source())
-            with self._locked():
+            with self._generations.lock():
                 lexical.match(map(cleaned, self._source()))
-                named = msgspec.json.encode(_Current(name, self._fingerprint))
-                replace_file(self._current, named)
-        except BaseException:
-            shutil.rmtree(directory, ignore_errors=True)
-            raise
-        for old in self._directory.glob("g-*"):
-            if old.name != name:  # who reads it has its files open; who opens it finds the new name
-                shutil.rmtree(old, ignore_errors=True)
-        self._refresh()
-
-
-def _stamp(path: Path) -> _Stamp | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116 - twice for every question
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
+                self._generations.publish(lexical)
+        self._generations.sweep()
 
 
 def _versions() -> str:

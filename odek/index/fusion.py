@@ -7,7 +7,7 @@ ranks, which forget by how much the first is better than the second.
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
-from odek.index.lexical import Candidate
+from odek.index.ranking import Candidate
 from odek.index.units import has_transcript
 from odek.index.vectors import Closeness
 

@@ -13,7 +13,6 @@ them.
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,15 +20,17 @@ import msgspec
 
 from odek.errors import StoreError
 from odek.index.document import Document, Filter, key_of, version_of
-from odek.index.query import RELEVANCE_OF_KIND, Asked, Plan, plan, rarity
+from odek.index.query import Asked, Plan, plan, rarity
+from odek.index.ranking import Candidate, by_document
 from odek.index.records import HEAD, LENGTH_TERM, Stored, key_text, new_schema, records_of
-from odek.index.units import ALONE, KINDS, SCOPES, SHARES, Part, scopes_of
+from odek.index.seal import SEAL, Seal, make_seal, verified
+from odek.index.units import SCOPES, scopes_of
 from odek.storage.files import PRIVATE_FILE
 
 if TYPE_CHECKING:
     import tantivy
 
-__all__ = ["Candidate", "Found", "Heads", "IndexDamagedError", "LexicalIndex"]
+__all__ = ["Found", "Heads", "IndexDamagedError", "LexicalIndex"]
 
 # A writer that has more writes fewer segments, and eight small ones are merged, which takes seconds in the
 # end. 50 MB are opened as fast as the least that tantivy takes; more take longer.
@@ -41,25 +42,9 @@ _BULK_CHARACTERS = 200_000
 _UNITS_PER_DOCUMENT = 8
 _MIN_UNITS = 32
 
-_WHOLE = int(Part.WHOLE)
-_TEXT_ALONE = 1 << Part.TEXT
-
 
 class IndexDamagedError(StoreError):
     """The files of an index cannot be used; it is to be rebuilt from the texts."""
-
-
-class Candidate(NamedTuple):
-    """A document that may be found, by its version; ``bits`` as ``pack`` made them of a unit.
-
-    ``address`` is that of the unit to show; without one it is the first.
-    """
-
-    version: int
-    score: float
-    relevance: float
-    bits: int
-    address: Any = None
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -95,15 +80,16 @@ class LexicalIndex:
 
         self._library = tantivy
         self.directory = directory
-        self.meta = directory / "meta.json"
+        self.seal_path = directory / SEAL
+        self._seal: Seal = {}
         self._schema = new_schema()
         self._sizes: dict[str, int] = {}
         with _translated(directory):
-            if not create and not self.meta.exists():
-                raise IndexDamagedError(f"{directory} holds no index")
+            if not create:
+                self._seal = verified(directory)
             self._index = tantivy.Index(self._schema, path=str(directory), reuse=not create)
             self._index.config_reader("Manual", 0)
-        self.reload()
+            self._load()
 
     def reload(self) -> None:
         """See what others have committed.
@@ -112,9 +98,8 @@ class LexicalIndex:
             IndexDamagedError: the files cannot be read.
         """
         with _translated(self.directory):
-            self._index.reload()
-            self._searcher = self._index.searcher()
-            self._sizes = {scope: self._frequency(scope + LENGTH_TERM) for scope in SCOPES}
+            self._seal = verified(self.directory)
+            self._load()
 
     def write(self, documents: Iterable[Document], removed: Iterable[str] = ()) -> None:
         """Replace or add ``documents``, take ``removed`` ids out, all at once, and see the result.
@@ -162,7 +147,7 @@ class LexicalIndex:
             versions, bits = self._column("document", addresses), self._column("bits", addresses)
         # What is not among the hits may score as the last of them, and no better.
         unseen = hits[-1][0] if len(hits) == limit < self._size() else 0.0
-        return _by_document(zip(hits, versions, bits, strict=True), unseen, planned.scale)
+        return by_document(zip(hits, versions, bits, strict=True), unseen, planned.scale)
 
     def load(self, ranked: Iterable[Candidate], count: int) -> list[Found]:
         """Return the first ``count`` of ``ranked``, which is best first.
@@ -213,6 +198,8 @@ class LexicalIndex:
         characters = sum(len(document.text) + len(document.transcript) for document in documents)
         size_bytes = _WRITER_BYTES if characters < _BULK_CHARACTERS else _BULK_WRITER_BYTES
         with _translated(self.directory):
+            if self._seal:
+                verified(self.directory)
             writer = self._index.writer(size_bytes, 1)
             try:
                 for query in outdated:
@@ -224,7 +211,13 @@ class LexicalIndex:
             finally:
                 writer.wait_merging_threads()  # ends the threads and frees tantivy's lock
                 _make_private(self.directory)
-        self.reload()
+            self._seal = make_seal(self.directory, self._seal)
+            self._load()
+
+    def _load(self) -> None:
+        self._index.reload()
+        self._searcher = self._index.searcher()
+        self._sizes = {scope: self._frequency(scope + LENGTH_TERM) for scope in SCOPES}
 
     def _size(self) -> int:
         """Return how many units there are, those included that were removed since the last merge."""
@@ -298,58 +291,7 @@ class LexicalIndex:
         return _STORED.decode(data or b"")
 
 
-class _Scored:
-    """What is known of a document while its units are looked at."""
-
-    __slots__ = ("alone", "bits", "score", "seen", "shown", "whole")
-
-    def __init__(self, score: float, bits: int) -> None:
-        self.score = score
-        self.bits = bits
-        self.seen = 0
-        self.alone = 0.0
-        self.shown: Any = None
-        self.whole: Any = None
-
-
 _STORED = msgspec.msgpack.Decoder(Stored)
-
-_SCORE = itemgetter(1)  # of a candidate
-
-
-def _by_document(
-    units: Iterable[tuple[tuple[float, Any], int, int]], unseen: float, scale: float
-) -> list[Candidate]:
-    """Return the documents that units belong to, best first.
-
-    ``units`` are the best first: score, address, version and bits. A part of a document that is not among
-    them scores ``unseen``. A score times ``scale``, and what its kind counts, is a relevance; so is a good
-    part of the score of the part that is shown.
-    """
-    scales = [scale * RELEVANCE_OF_KIND[kind] for kind in KINDS]
-    candidates: list[Candidate] = []
-    several: dict[int, _Scored] = {}  # documents of more than one part
-    for (score, address), version, bits in units:  # plain numbers: this is every question
-        parts, part = bits >> 5 & 7, bits >> 3 & 3
-        if parts == _TEXT_ALONE:
-            candidates.append(Candidate(version, score, score * scales[bits >> 1 & 3], bits, address))
-            continue
-        each = several.get(version)
-        if each is None:
-            each = several[version] = _Scored(unseen, bits)
-        elif each.seen >> part & 1:  # another passage, which is worse
-            continue
-        each.seen |= 1 << part
-        each.score += SHARES[parts][part] * (score - unseen)
-        if part == _WHOLE:
-            each.whole = address
-        elif each.shown is None:
-            each.shown, each.alone = address, ALONE * score
-    for version, each in several.items():
-        relevance = max(each.score, each.alone) * scales[each.bits >> 1 & 3]
-        candidates.append(Candidate(version, each.score, relevance, each.bits, each.shown or each.whole))
-    candidates.sort(key=lambda each: -each.score)
-    return candidates
 
 
 def _make_private(directory: Path) -> None:
@@ -366,7 +308,7 @@ def _translated(directory: Path) -> Iterator[None]:
     """Turn whatever tantivy raises into our error."""
     try:
         yield
-    except (ValueError, OSError, RuntimeError, OverflowError, msgspec.MsgspecError) as error:
+    except (StoreError, ValueError, OSError, RuntimeError, OverflowError, msgspec.MsgspecError) as error:
         raise IndexDamagedError(f"the index in {directory} cannot be used: {_line(error)}") from error
     except BaseException as error:
         # A panic of the native code is no Exception, by its makers' choice; here it says: damaged.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from odek.errors import StoreError
 from odek.index.document import Filter
-from odek.index.lexical import Candidate
+from odek.index.ranking import Candidate
 from odek.index.units import Sieve
 from odek.storage.arrays import RowFile
 from odek.storage.files import remove_file
