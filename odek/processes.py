@@ -16,7 +16,7 @@ import msgspec
 from odek.errors import StoreError
 from odek.storage.files import PRIVATE_FILE, ensure_directory
 
-__all__ = ["RunningProcess", "is_running", "registered", "running_processes"]
+__all__ = ["RunningProcess", "agent_above", "is_running", "registered", "running_processes"]
 
 FILE_BYTES = 4096
 
@@ -68,6 +68,29 @@ def running_processes(home: Path) -> list[RunningProcess]:
 def is_running(home: Path, pid: int) -> bool:
     """Whether ``pid`` is an odek process of ``home`` that lives."""
     return _read(home / "run" / f"{pid}.json") is not None
+
+
+def agent_above(home: Path) -> int | None:
+    """Return the odek process of ``home`` that this one was started by, however far above; None for none.
+
+    A command that an agent runs stays below it, detached or not, for its warden takes up what
+    is left behind. What another service starts on its behalf does not.
+    """
+    pid = os.getppid()
+    while pid > 1:
+        if is_running(home, pid):
+            return pid
+        pid = _parent_of(pid)
+    return None
+
+
+def _parent_of(pid: int) -> int:
+    """Return the parent of a process, 0 if it is gone or the system does not tell."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return int(stat.rpartition(") ")[2].split()[1])  # the name before it may hold anything
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 def _claim(path: Path, data: bytes) -> int | None:

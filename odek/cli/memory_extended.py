@@ -4,7 +4,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from odek.cli.memory_stores import say, shown_time
+from odek.cli.memory_stores import require_person, say, shown_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -36,6 +36,7 @@ _ACTIONS = {
 
 _OF_ATOM = {"promote", "forget", "pin"}
 _OF_INFERENCE = {"confirm", "reject"}
+_FOR_A_PERSON = {"promote", "pin", "triage", *_OF_INFERENCE}
 
 
 def add_arguments(action: str, parser: argparse.ArgumentParser) -> None:  # noqa: ARG001 - there is one
@@ -67,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
         return 2
     name: str = arguments.extended_action
+    if name in _FOR_A_PERSON:
+        require_person()
     if name == "triage":
         from odek.cli.memory_triage import triage
 

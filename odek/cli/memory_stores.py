@@ -21,6 +21,7 @@ __all__ = [
     "memory_settings",
     "open_episodes",
     "open_facts",
+    "require_person",
     "say",
     "shown_time",
     "tell_index",
@@ -112,10 +113,32 @@ def tell_index(session_ids: Iterable[str] | None = None) -> None:
 
 
 def by_person() -> "Origin":
-    """Return the origin of what a person does with these commands."""
+    """Return the origin of what a person does with these commands.
+
+    Raises:
+        MemoryRefusedError: an agent runs the command; what it may remember goes through its tool.
+    """
+    require_person()
     from odek.memory.journal import Origin
 
     return Origin(approval="person")
+
+
+def require_person() -> None:
+    """Make sure that no agent runs this command, whatever it was allowed to run.
+
+    Raises:
+        MemoryRefusedError: one does.
+    """
+    from odek.errors import MemoryRefusedError
+    from odek.home import home_directory
+    from odek.processes import agent_above
+
+    if (pid := agent_above(home_directory(os.environ))) is not None:
+        raise MemoryRefusedError(
+            f"memory: this is for a person to do, and the command runs inside of an agent (pid {pid}); "
+            "run it in a terminal of your own"
+        )
 
 
 def say(line: str) -> None:

@@ -4,16 +4,19 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import trio
 
+from odek.config.memory_settings import MemorySettings
 from odek.embedding.embedder import Embedder
-from odek.events import Event
+from odek.events import Event, Notice
 from odek.llm.model import Model
 from odek.memory.ask import ANSWER_SECONDS, ask_with
 from odek.memory.drain import Drain
 from odek.memory.episodes import EpisodeLimits, EpisodeStore
 from odek.memory.service import Memory
 from odek.memory.session_end import SessionEndParts, SessionRecord
+from odek.processes import agent_above
 from odek.sessions.names import lock_path, session_path
 from odek.sessions.store import SessionStore
 from odek.storage.locks import hold
@@ -56,7 +59,7 @@ def session_end_parts(
     make_embedder: Callable[[], Embedder],
 ) -> SessionEndParts:
     """Return what the end of a session works with, below ``home``; ``memory`` takes its facts."""
-    directory, settings = home / "memory", memory.settings
+    directory, settings = home / "memory", _reviewed_by_a_person(memory.settings, home, emit)
     limits = EpisodeLimits(settings.max_episodes, settings.episode_ttl_days)
     return SessionEndParts(
         directory=directory,
@@ -72,3 +75,17 @@ def session_end_parts(
         mask=mask,
         drain=drain,
     )
+
+
+def _reviewed_by_a_person(
+    settings: MemorySettings, home: Path, emit: Callable[[Event], None]
+) -> MemorySettings:
+    """Return the settings without an approval in advance where an agent may have given it.
+
+    Whoever starts a command also chooses its variables, and an agent must not approve of what
+    it remembers.
+    """
+    if not settings.auto_approve_episodes or agent_above(home) is None:
+        return settings
+    emit(Notice("memory.auto_approve_episodes does not count in an agent that an agent started", "warning"))
+    return msgspec.structs.replace(settings, auto_approve_episodes=False)
