@@ -110,7 +110,7 @@ class LexicalIndex:
         Raises:
             IndexDamagedError: the files cannot be written; what was there before is still there.
         """
-        documents = list(documents)
+        documents = list({document.id: document for document in documents}.values())  # the last counts
         keys = [*map(key_text, removed), *(key_text(document.id) for document in documents)]
         self._commit(documents, [self._term("key", key) for key in keys])
 
