@@ -20,6 +20,9 @@ __all__ = ["SEAL", "Seal", "make_seal", "verified"]
 
 SEAL = "seal"
 
+# tantivy's list of files that it may remove: it changes before a commit, and readers take nothing from it.
+_LIST = ".managed.json"
+
 # Each file has some 60 bytes in it, each segment seven files, and there are some tens of segments.
 _SEAL_BYTES = 1_000_000
 _CHUNK_BYTES = 1_000_000
@@ -47,7 +50,7 @@ def make_seal(directory: Path, before: Seal) -> Seal:
     seal: Seal = {}
     for path in directory.iterdir():
         status = path.lstat()
-        if path.name == SEAL or path.suffix == ".lock" or not stat.S_ISREG(status.st_mode):
+        if path.name in {SEAL, _LIST} or path.suffix == ".lock" or not stat.S_ISREG(status.st_mode):
             continue
         known = before.get(path.name)
         if known is None or (known.size_bytes, known.changed_ns) != (status.st_size, status.st_ctime_ns):

@@ -104,7 +104,7 @@ def test_a_half_written_file_changes_no_answer(
             (copy / path).unlink()
         index = opened(copy)
         assert answers(index) == RIGHT, path
-        assert index.needs_rebuild or path.suffix == ".lock"
+        assert index.needs_rebuild or path.name.startswith(".") or path.suffix == ".lock"
         assert index.rebuild()
         assert (answers(index), index.damage, index.needs_rebuild) == (RIGHT, "", False)
     assert capfd.readouterr() == ("", "")
