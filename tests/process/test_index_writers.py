@@ -44,7 +44,7 @@ def add_while_three_ask(count: int, size: int, timeout_seconds: float) -> None:
 
 
 def test_each_question_sees_a_prefix_of_what_another_process_adds() -> None:
-    """While 600 documents are added by thirties, no question sees half a batch, a gap, or less than before."""
+    """While 600 documents are added by thirties, no question sees half a batch, a gap, or fewer."""
     add_while_three_ask(600, 30, 60)
 
 

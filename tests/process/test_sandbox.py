@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -270,10 +271,10 @@ async def test_a_directory_that_is_not_there_is_a_clear_error(tmp_path: Path) ->
         await run_in(bubblewrapped(tmp_path), tmp_path / "work" / "gone", "true")
 
 
-async def refusal(tmp_path: Path, environment: dict[str, str], **settings: object) -> str:
+async def refusal(tmp_path: Path, environment: dict[str, str], **settings: Any) -> str:
     """Return why there is no sandbox."""
     shown = Shown(workspace=tmp_path, home=tmp_path / "home", odek_home=tmp_path / "home" / ".odek")
-    config = Config(sandbox=True, **settings)  # type: ignore[arg-type]  - whatever the test says
+    config = Config(sandbox=True, **settings)
     with pytest.raises(ConfigError) as caught:
         async with open_sandbox(config, shown, environment, lambda _text: None):
             pass
