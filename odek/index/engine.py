@@ -80,6 +80,12 @@ class Index:
         return self._generations.changed_at_ns
 
     @property
+    def wants_compaction(self) -> bool:
+        """Whether much of the files is of documents that were removed or replaced; see ``compact``."""
+        lexical = self._generations.refresh()
+        return lexical is not None and lexical.wants_compaction
+
+    @property
     def is_warm(self) -> bool:
         """Whether a search would be answered by what is open: no file is to be opened or read again."""
         return self._generations.is_fresh
@@ -188,6 +194,7 @@ class Index:
     def compact(self) -> bool:
         """Drop what removals and many small writes left behind; False when another process is at it.
 
+        The index is made anew, which takes as long as ``rebuild``.
         Afterwards nothing of a removed document is in the files, vectors included.
 
         Raises:
@@ -207,11 +214,16 @@ class Index:
     def reconcile(self) -> int:
         """Bring the index to what the texts are now; return how many documents differed.
 
+        It is compacted if it ``wants_compaction`` then.
+
         Raises:
             StoreError: as ``add``.
         """
         with self._generations.writing() as lexical:
-            return lexical.match(map(cleaned, self._source())) if lexical is not None else 0
+            differed = lexical.match(map(cleaned, self._source())) if lexical is not None else 0
+        if self.wants_compaction:
+            self.compact()
+        return differed
 
     @cached_property
     def _vectors(self) -> VectorIndex | None:

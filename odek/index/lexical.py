@@ -43,6 +43,10 @@ _UNITS_PER_DOCUMENT = 8
 _MIN_UNITS = 32
 
 
+# Fewer that are gone cost nothing worth the work; and half as many as there are make a query a third slower.
+_MIN_REMOVED_UNITS = 2_000
+
+
 class IndexDamagedError(StoreError):
     """The files of an index cannot be used; it is to be rebuilt from the texts."""
 
@@ -192,6 +196,12 @@ class LexicalIndex:
         """
         with _translated(self.directory):
             return self._stored(address).text
+
+    @property
+    def wants_compaction(self) -> bool:
+        """Whether much of the files is of documents that were removed or replaced."""
+        alive = self._searcher.num_docs
+        return self._size() - alive > max(_MIN_REMOVED_UNITS, alive // 2)
 
     def _commit(self, documents: list[Document], outdated: list["tantivy.Query"]) -> None:
         """Add ``documents`` in the place of all that one of the queries ``outdated`` finds."""

@@ -150,6 +150,18 @@ class IndexUpkeep:
             if self._index().rebuild():
                 self._catalogue.replace(dict.fromkeys(self._built, ""))
 
+    def tidy(self) -> bool:
+        """Make the index anew if much of it is of texts that are gone; tell whether that was done.
+
+        Raises:
+            StoreBusyError: another process is at it.
+            StoreError: it cannot be written, or the texts cannot be listed.
+        """
+        if not self.directory.is_dir() or not self._index().wants_compaction:
+            return False
+        self.build(afresh=True)
+        return True
+
     def write(self, documents: Iterable[Document], removed: Iterable[str] = ()) -> None:
         """Put documents into the index and take others out at once, as far as there is an index.
 

@@ -188,6 +188,8 @@ class MemoryIndex:
         if left.is_missing or (self._index is not None and not self._index.is_warm):
             await self._write(self.upkeep.build, abandon=True)
             left = Left(1)
+        elif await self._write(self.upkeep.tidy, abandon=True):
+            left = Left(1)
         self._built.set()
         while left.texts and not (left.is_missing or left.is_others):
             await trio.sleep(PAUSE_SECONDS)

@@ -9,6 +9,7 @@ from odek.errors import StoreError
 from odek.index.document import Document, Filter, Hit, Kind
 from odek.index.engine import Index, open_index
 from tests.support.index_texts import documents
+from tests.support.scratch import scratch
 
 EVERYTHING = 1_000
 
@@ -237,6 +238,21 @@ def test_compacting_keeps_what_is_found(tmp_path: Path) -> None:
     assert index.compact()
     assert ids(index.search("mark20x", 1)) == ["d20"]
     assert "d5" not in ids(index.search("mark5x", 30, floor=0))
+
+
+def test_reconciling_compacts_an_index_of_mostly_replaced_texts() -> None:
+    """Texts that are gone do not grow without bound: what brings the index up to date drops them."""
+    with scratch() as directory:
+        texts = documents(1_100)
+        index = open_index(directory, "test", lambda: texts)
+        index.rebuild()
+        for start in (1, 2):
+            index.add(documents(1_100 - start, start=start))
+        wanted = index.wants_compaction
+        index.reconcile()
+
+        assert (wanted, index.wants_compaction) == (True, False)
+        assert ids(index.search("mark7x", 1)) == ["d7"]
 
 
 def test_a_place_that_cannot_be_used_is_an_error_in_a_line(tmp_path: Path) -> None:

@@ -16,13 +16,15 @@ from odek.index.document import Filter, Kind
 from odek.index.engine import open_index
 from odek.memory.episodes import EpisodeStore, Provenance
 from odek.memory.facts import FactLimits
-from odek.memory.index_upkeep import FINGERPRINT
+from odek.memory.index_upkeep import FINGERPRINT, IndexUpkeep
 from odek.memory.recollection import Recalled
 from odek.memory.service import SCAN_AGAIN_SECONDS, Memory, MemoryParts, open_memory
 from odek.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from odek.sessions.indexed import take_up_sessions
 from odek.sessions.store import SessionStore
 from odek.sessions.texts import SessionTexts
+from tests.support.index_texts import documents
+from tests.support.scratch import scratch
 from tests.support.sessions import ask, call, write_foreign
 
 TRUSTED = Provenance()
@@ -270,3 +272,19 @@ print([name for name in sys.modules if name.startswith(("odek.index.engine", "ta
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
     assert not (tmp_path / "memory" / "index").exists()
+
+
+def test_an_index_of_mostly_replaced_texts_is_made_anew() -> None:
+    """When much of the files is of texts that are gone they are written anew, and not before."""
+    with scratch() as directory:
+        upkeep = IndexUpkeep(directory / "index", [])
+        upkeep.build()
+        index = open_index(directory / "index", FINGERPRINT, list)
+        index.add(documents(1_100))
+        early = upkeep.tidy()
+        index.add(documents(1_099, start=1))
+        index.add(documents(1_098, start=2))
+
+        assert (early, index.wants_compaction) == (False, True)
+        assert (upkeep.tidy(), upkeep.tidy()) == (True, False)
+        assert (index.wants_compaction, index.search("mark7x", 1)) == (False, [])
