@@ -20,6 +20,7 @@ ACTIONS: dict[str, tuple[str, str]] = {
     "undo": ("odek.cli.memory_history", "take back the last change, or a named one"),
     "extended": ("odek.cli.memory_extended", "atoms and inferences, where Extended Memory is on"),
     "check": ("odek.cli.memory_upkeep", "look whether everything is in order, and mend it"),
+    "drill": ("odek.cli.memory_drill", "try attacks on the memory against this configuration"),
     "stats": ("odek.cli.memory_upkeep", "how much is remembered"),
     "jobs": ("odek.cli.memory_jobs", "sessions that are still to be remembered"),
     "export": ("odek.cli.memory_transfer", "print everything as one JSON object"),

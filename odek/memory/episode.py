@@ -206,6 +206,9 @@ def _parse_entry(raw: bytes) -> tuple[Episode | None, str]:
         except (msgspec.ValidationError, RecursionError):
             provenance = Provenance(untrusted=True, sources=("damaged_provenance",))
             wrong.append("provenance")
+        if provenance.sources and not provenance.untrusted:  # its sources of distrust say otherwise
+            provenance = msgspec.structs.replace(provenance, untrusted=True)
+            wrong.append("provenance")
     else:
         provenance = Provenance(untrusted=True, sources=(UNKNOWN_PROVENANCE,))
     episode = Episode(**kept, provenance=provenance)

@@ -106,6 +106,7 @@ DAMAGED_PROVENANCE: list[object] = [
     {"untrusted": None},
     {"untrustd": True},
     {"sources": "browser"},
+    {"untrusted": False, "sources": ["network"]},
 ]
 
 

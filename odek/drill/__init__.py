@@ -1,0 +1,1 @@
+"""Attacks on the memory, tried against a configuration in a scratch directory."""
