@@ -132,12 +132,13 @@ def index_terms(text: str) -> list[str]:
 def pairs_of(runs: Sequence[Run]) -> list[str]:
     """Return the unordered pairs of telling runs that stand close to each other, each once."""
     telling = [run.words[0] for run in runs if not run.stopped]
-    pairs: dict[str, None] = {}
-    for at, word in enumerate(telling):
-        for other in telling[at + 1 : at + 1 + PAIR_DISTANCE]:
-            if other != word:
-                pairs[f"{word}|{other}" if word < other else f"{other}|{word}"] = None
-    return list(pairs)
+    pairs = [
+        f"{word}|{other}" if word < other else f"{other}|{word}"
+        for distance in range(1, PAIR_DISTANCE + 1)
+        for word, other in zip(telling, telling[distance:], strict=False)
+        if word != other
+    ]
+    return list(dict.fromkeys(pairs))
 
 
 def _normalised(text: str) -> str:
