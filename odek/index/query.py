@@ -103,7 +103,9 @@ def plan(asked: Asked, size: int, frequency: Callable[[str], int]) -> Plan:
     frequencies: dict[str, int] = {}
     for word, weight in asked.words.items():
         frequencies[word] = times = frequency(word)
-        if times and ((counts := weight * rarity(size, times)) >= _LEAST_SHARE or weight >= 1):
+        counts = weight * rarity(size, times)
+        # In a question of small words alone these are all that there is to find.
+        if times and (counts >= _LEAST_SHARE or weight >= 1 or not asked.is_telling):
             terms.append((word, counts))
     extra = dict.fromkeys(asked.pairs, _PAIR_WEIGHT)
     for run in asked.runs:

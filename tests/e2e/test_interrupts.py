@@ -66,7 +66,7 @@ async def test_kill_9_during_a_batch_leaves_no_process(tmp_path: Path) -> None:
 
 async def test_ctrl_c_while_the_model_answers_closes_the_connection(tmp_path: Path) -> None:
     """The request ends at once; what was shown is in the session, marked as cut."""
-    answer = stall(chunk({"content": "Once upon "}), chunk({"content": "a time"}))
+    answer = stall(chunk({"content": "Once upon "}), chunk({"content": "a time now"}))
     async with open_model_server([answer, text_answer("The end.")]) as server:
         odek = Odek(tmp_path, base_url=server.base_url)
         async with odek.start("run", "--json", "tell") as running:
@@ -79,7 +79,7 @@ async def test_ctrl_c_while_the_model_answers_closes_the_connection(tmp_path: Pa
         said = [m for m in server.requests[1].json["messages"] if m["role"] == "assistant"]
 
     assert finished.status == 130
-    assert said == [{"role": "assistant", "content": "Once upon a time\n\n[cancelled by the user]"}]
+    assert said == [{"role": "assistant", "content": "Once upon a time now\n\n[cancelled by the user]"}]
 
 
 async def test_what_a_command_leaves_in_the_background_ends_with_odek(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ numbers = st.integers(-1000, 1000)
 steps = st.one_of(
     st.tuples(
         st.just("append"),
-        st.lists(st.tuples(keys, numbers), min_size=1, max_size=4, unique_by=lambda row: row[0]),
+        st.lists(st.tuples(keys, numbers), min_size=1, max_size=4),
     ),
     st.tuples(st.just("remove"), st.lists(keys, max_size=3)),
     st.tuples(st.just("compact"), st.none()),
@@ -39,8 +39,11 @@ class Model:
         self.flips = 0
 
     def rows(self) -> dict[int, int]:
-        """Return the number kept under each key."""
-        found = dict(filter(None, self.records))
+        """Return the number kept under each key, in the order of their last records."""
+        found: dict[int, int | None] = {}
+        for key, value in filter(None, self.records):
+            found.pop(key, None)
+            found[key] = value
         return {key: value for key, value in found.items() if value is not None}
 
     def trim(self) -> None:
