@@ -99,7 +99,6 @@ _TORN = re.compile(
     r"(?:instructions?|rules|prompts?|directives?|guidelines?|commands?|orders)"
 )
 _TAG = re.compile(r"<[^<>\n]{0,40}>")
-_GAPS = re.compile("[^a-z]+")
 _NO_LETTERS = dict.fromkeys(code for code in range(128) if not chr(code).isalpha())
 # An identifier of fewer words is code, such as the name of a setting.
 _WORDS_OF_A_SENTENCE = 4
@@ -109,7 +108,7 @@ def _find_torn_demand(text: str) -> Rejection | None:
     """Find a demand whose words are run together or torn apart, so that no word of it stands there."""
     read = fold(text).lower()
     untagged = _TAG.sub("", read) if "<" in read else read
-    joined = untagged.translate(_NO_LETTERS) if untagged.isascii() else _GAPS.sub("", untagged)
+    joined = untagged.encode("ascii", "ignore").decode("ascii").translate(_NO_LETTERS)
     if not any(verb in joined for verb in _VERBS.split("|")):
         return None
     letters: list[int] = []

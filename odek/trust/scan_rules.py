@@ -67,7 +67,7 @@ Occasion = tuple[ScanRule, list[int]]
 _PREFIX = 3
 _WORD = re.compile(r"[a-z0-9]+")
 SENTENCE = "^"
-_SENTENCE = re.compile(r"\A|[.!?;\n]\s+")
+_SENTENCE_END = re.compile(r"[.!?;\n]\s+")
 
 
 class RuleBook:
@@ -79,23 +79,25 @@ class RuleBook:
 
     def __init__(self, rules: tuple[ScanRule, ...]) -> None:
         self.rules = rules
-        # Which rules a piece is for.
-        self._occurring: dict[str, list[int]] = defaultdict(list)
-        self._needed: dict[str, list[int]] = defaultdict(list)
-        self._also: dict[str, list[int]] = defaultdict(list)
+        # For each piece the rules that it occurs in, is needed by, and is needed by besides: sets of
+        # numbers, as bits, for there are hundreds of each and every text asks.
+        self._bits: dict[str, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
+        self._needs_nothing = self._needs_nothing_else = 0
         for number, rule in enumerate(rules):
-            for piece in rule.starts + rule.hints:
-                self._occurring[piece].append(number)
-            for piece in rule.needs:
-                self._needed[piece].append(number)
-            for piece in rule.also:
-                self._also[piece].append(number)
+            bit = 1 << number
+            for place, pieces in enumerate((rule.starts + rule.hints, rule.needs, rule.also)):
+                for piece in pieces:
+                    bits = list(self._bits[piece])
+                    bits[place] |= bit
+                    self._bits[piece] = (bits[0], bits[1], bits[2])
+            self._needs_nothing |= 0 if rule.needs else bit
+            self._needs_nothing_else |= 0 if rule.also else bit
         # Which pieces a word of a text, or its beginning, gives rise to.
         self._by_word: dict[str, list[str]] = defaultdict(list)
         self._by_prefix: dict[str, list[str]] = defaultdict(list)
         self._inside: list[str] = []
         self._foreign: list[str] = []
-        for piece in self._occurring | self._needed | self._also:
+        for piece in self._bits:
             word = _WORD.match(piece)
             if not piece.isascii():
                 self._foreign.append(piece)
@@ -108,28 +110,34 @@ class RuleBook:
 
     def occasions(self, lowered: str, words: AbstractSet[str]) -> Iterator[Occasion]:
         """Yield the rules that a text in lower case, of those words in ASCII, gives occasion for."""
-        pieces = [SENTENCE, *(piece for piece in self._inside if piece in lowered)]
+        pieces = {SENTENCE, *(piece for piece in self._inside if piece in lowered)}
         for word in words & self._by_word.keys():
-            pieces += [piece for piece in self._by_word[word] if piece == word or piece in lowered]
+            pieces.update(piece for piece in self._by_word[word] if piece == word or piece in lowered)
         by_prefix = self._by_prefix
         for word in words:
             if (prefix := word[:_PREFIX]) in by_prefix:
-                pieces += [piece for piece in by_prefix[prefix] if word.startswith(piece)]
-        yield from self._met(set(pieces), lowered)
+                for piece in by_prefix[prefix]:
+                    if word.startswith(piece):
+                        pieces.add(piece)
+        yield from self._met(pieces, lowered)
 
     def foreign_occasions(self, lowered: str) -> Iterator[Occasion]:
         """Yield the rules that what is not ASCII gives occasion for."""
         yield from self._met({piece for piece in self._foreign if piece in lowered}, lowered)
 
     def _met(self, pieces: set[str], lowered: str) -> Iterator[Occasion]:
-        needed = {number for piece in pieces & self._needed.keys() for number in self._needed[piece]}
-        also = {number for piece in pieces & self._also.keys() for number in self._also[piece]}
+        needed, also = self._needs_nothing, self._needs_nothing_else
+        for piece in pieces:
+            _, is_needed, is_needed_besides = self._bits[piece]
+            needed |= is_needed
+            also |= is_needed_besides
+        met = needed & also
         occurring: dict[int, list[str]] = defaultdict(list)
-        for piece in pieces & self._occurring.keys():
-            for number in self._occurring[piece]:
-                rule = self.rules[number]
-                if (number in needed or not rule.needs) and (number in also or not rule.also):
-                    occurring[number].append(piece)
+        for piece in pieces:
+            bits = self._bits[piece][0] & met
+            while bits:
+                occurring[bits.bit_length() - 1].append(piece)
+                bits &= ~(1 << bits.bit_length() - 1)
         places = _Places(lowered)
         for number in sorted(occurring):
             rule = self.rules[number]
@@ -142,7 +150,6 @@ class _Places:
 
     def __init__(self, lowered: str) -> None:
         self._lowered = lowered
-        self._of_words: dict[str, list[int]] = {}
         self._found: dict[str, list[int]] = {}
 
     def of(self, piece: str) -> list[int]:
@@ -153,23 +160,15 @@ class _Places:
 
     def _found_anew(self, piece: str) -> Iterator[int]:
         if piece == SENTENCE:
-            return (match.end() for match in _SENTENCE.finditer(self._lowered))
-        return self._in_words(piece) if _WORD.match(piece) else self._anywhere(piece)
-
-    def _in_words(self, piece: str) -> Iterator[int]:
-        if not self._of_words:
-            for match in _WORD.finditer(self._lowered):
-                self._of_words.setdefault(match[0][:_PREFIX], []).append(match.start())
-        word = _WORD.match(piece)
-        for at in self._of_words.get(word[0][:_PREFIX], ()) if word else ():
-            if self._lowered.startswith(piece, at):
-                yield at
-
-    def _anywhere(self, piece: str) -> Iterator[int]:
-        at = self._lowered.find(piece)
+            yield 0
+            yield from (match.end() for match in _SENTENCE_END.finditer(self._lowered))
+            return
+        lowered, is_word = self._lowered, _WORD.match(piece) is not None
+        at = lowered.find(piece)
         while at >= 0:
-            yield at
-            at = self._lowered.find(piece, at + 1)
+            if not (is_word and at and _WORD.match(lowered, at - 1)):
+                yield at
+            at = lowered.find(piece, at + 1)
 
 
 @lru_cache(maxsize=1)

@@ -35,7 +35,6 @@ class View(msgspec.Struct, frozen=True):
 _DEPTH = 2
 
 _SPACES = {code: " " for code in range(128) if not chr(code).isalnum()}
-_NO_WORD = re.compile(r"[^a-z0-9]+")
 
 
 def views(text: str, *, depth: int = _DEPTH) -> Iterator[View]:
@@ -44,7 +43,10 @@ def views(text: str, *, depth: int = _DEPTH) -> Iterator[View]:
     plain = _view(latin, "read", lambda at: position_of(at, text))
     yield plain
     if not text.isascii():
-        yield _view(fold(text, scripts=False), "foreign", lambda at: position_of(at, text, scripts=False))
+        other = fold(text, scripts=False)
+        yield View(
+            other, other.lower(), frozenset(), "foreign", lambda at: position_of(at, text, scripts=False)
+        )
     yield from (_view(other, "read", _constant(0)) for other in _seen_through(latin, plain.words))
     yield from (_view(other, "suspected", _constant(0)) for other in _turned(latin, plain.lowered))
     if depth:
@@ -56,9 +58,9 @@ def views(text: str, *, depth: int = _DEPTH) -> Iterator[View]:
 
 def _view(text: str, kind: Kind, locate: Callable[[int], int]) -> View:
     lowered = text.lower()
-    # Both take microseconds, each on its kind of text alone.
-    parted = lowered.translate(_SPACES) if lowered.isascii() else _NO_WORD.sub(" ", lowered)
-    return View(text, lowered, frozenset(parted.split()), kind, locate)
+    # Everything here runs over the text in C: what is not ASCII becomes a sign, and signs become spaces.
+    words = lowered.encode("ascii", "replace").decode("ascii").translate(_SPACES).split()
+    return View(text, lowered, frozenset(words), kind, locate)
 
 
 def _constant(at: int) -> Callable[[int], int]:
@@ -67,12 +69,16 @@ def _constant(at: int) -> Callable[[int], int]:
 
 # -- disguises ---
 
-_EMPHASIS = re.compile(r"(?<=\w)[*`~]{1,3}(?=\w)")
+# A pattern that begins with a set of characters is searched for quickly; what must stand before them
+# is looked at behind.
+_EMPHASIS = re.compile(r"[*`~](?<=\w[*`~])[*`~]{0,2}(?=\w)")
 _LETTERS_OF_A_WORD = 3
 _LONE_LETTERS = re.compile(r"(?<!\w)\w([ \t]{1,3}|[.\-_*·•|/+~])\w\1\w\1\w\1")
 _SPACED = re.compile(r"(?<!\w)(?:\w[ \t]){6,400}\w(?!\w)|(?<!\w)(?:\w[ \t]{1,3}){8,400}\w(?!\w)")
 _JOINED = re.compile(r"(?<![^\W_])(?:[^\W_][.\-_*·•|/+~]){2,200}[^\W_](?![^\W_])")
-_LEET = re.compile(r"[a-z][0134578$@!|][a-z]|(?<!\w)[!14][a-z]{2}", re.IGNORECASE)
+_LEET = re.compile(
+    r"[0134578$@!|](?:(?<=[a-z][0134578$@!|])[a-z]|(?<=[!14])(?<!\w[!14])[a-z]{2})", re.IGNORECASE
+)
 _LEET_LETTERS = (str.maketrans("0134578$@!|", "oieastbsaii"), str.maketrans("0134578$@!|", "oleastbsail"))
 # Letters turned upside down; a text of them is read from its end.
 _TURNED_LETTERS = str.maketrans("ɐɔǝɟƃᵷɥᴉɾʞʅɯɹʇʌʍʎ", "acefgghijklmrtvwy")
@@ -118,8 +124,8 @@ _ESCAPE = re.compile(
 _NAMED = {"n": "\n", "r": "\n", "t": "\t", "lt": "<", "gt": ">", "quot": '"', "nbsp": " ", "amp": "&"}
 _BLOB_CHARACTERS = 16
 _BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{_BLOB_CHARACTERS},4096}}={{0,2}}")
-_BASE32 = re.compile(rf"\b[A-Z2-7]{{{_BLOB_CHARACTERS},4096}}={{0,6}}")
-# Letters and spaces are 20 to 7e. A pattern that begins with a set of characters is searched for quickly.
+_BASE32 = re.compile(rf"[A-Z2-7](?<!\w[A-Z2-7])[A-Z2-7]{{{_BLOB_CHARACTERS - 1},4095}}={{0,6}}")
+# Letters and spaces are 20 to 7e.
 _HEX = re.compile(r"[2-7][0-9A-Fa-f][ :,]{0,2}(?:(?:0x)?[2-70][0-9A-Fa-f][ :,]{0,2}){5,2048}")
 _BITS = re.compile(r"[01][01]{7}[ ,]?(?:[01]{8}[ ,]?){5,512}")
 _DECIMALS = re.compile(r"[0-9][0-9]{1,2}[ ,;]{1,2}(?:[0-9]{2,3}[ ,;]{1,2}){5,512}[0-9]{2,3}")

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
 from odek.patterns import late_pattern
-from odek.trust.disguise import fold_mapped
+from odek.trust.disguise import fold, fold_mapped
 
 __all__ = ["mixes_digits_and_letters", "views"]
 
@@ -32,9 +32,9 @@ def views(text: str, *, may_be_broken: bool) -> Iterator[tuple[str, Place]]:
         may_be_broken: Whether to close gaps inside of what may be one token.
     """
     if not text.isascii():
-        folded, positions = fold_mapped(text)
+        folded = fold(text)
         if folded != text:
-            yield folded, lambda start, end: (positions[start], positions[end - 1] + 1)
+            yield folded, _unfolded(text)
     if may_be_broken:
         yield _joined(text)
     yield text[::-1], lambda start, end: (len(text) - end, len(text) - start)
@@ -42,6 +42,18 @@ def views(text: str, *, may_be_broken: bool) -> Iterator[tuple[str, Place]]:
         yield _decoded(match[0]), _whole(match)
     for match in _HEX.finditer(text):
         yield bytes.fromhex(match[0]).decode("utf-8", "replace"), _whole(match)
+
+
+def _unfolded(text: str) -> Place:
+    """Return the way back from the folded ``text``, which is only looked up when something is found there."""
+    positions: list[int] = []
+
+    def place(start: int, end: int) -> tuple[int, int]:
+        if not positions:
+            positions.extend(fold_mapped(text)[1])
+        return positions[start], positions[end - 1] + 1
+
+    return place
 
 
 def _whole(match: re.Match[str]) -> Place:

@@ -88,22 +88,35 @@ def find_secrets(text: str) -> list[SecretSpan]:
     Disguises are look-alike letters, a break in the middle, base64, hexadecimal and
     reversal. They are seen through in the first 128 KiB only.
     """
-    return _with_disguised(text, _merged(_spans(text)))
+    anchored, may_be_broken = _anchored(text)
+    return _with_disguised(text, _merged(_spans(text, anchored)), may_be_broken=may_be_broken)
 
 
 def contains_secret(text: str) -> bool:
     """Whether ``text`` holds a credential, plain or thinly disguised."""
-    return next(_spans(text), None) is not None or bool(_with_disguised(text, []))
+    anchored, may_be_broken = _anchored(text)
+    if next(_spans(text, anchored), None) is not None:
+        return True
+    return bool(_with_disguised(text, [], may_be_broken=may_be_broken))
 
 
-def _with_disguised(text: str, plain: list[SecretSpan]) -> list[SecretSpan]:
-    """Return ``plain`` and, apart from those, what disguises hide."""
+def _anchored(text: str) -> tuple[Iterator[tuple[int, CredentialRule]], bool]:
+    """Return where the formats that give themselves away may stand, and whether anywhere."""
+    places = plain_anchors()(text)
+    first = next(places, None)
+    return (iter(()), False) if first is None else (chain((first,), places), True)
+
+
+def _with_disguised(text: str, plain: list[SecretSpan], *, may_be_broken: bool) -> list[SecretSpan]:
+    """Return ``plain`` and, apart from those, what disguises hide.
+
+    What ``may_be_broken`` is also looked for with the gaps inside of it closed.
+    """
     text = text[:_DISGUISE_LIMIT]
-    may_be_broken = next(plain_anchors()(text), None) is not None
     found = [
         SecretSpan(*place(span.start, span.end), span.kind)
         for view, place in views(text, may_be_broken=may_be_broken)
-        for span in _spans(view, strict=True)
+        for span in _spans(view, plain_anchors()(view), strict=True)
     ]
     if not found:
         return plain
@@ -111,9 +124,11 @@ def _with_disguised(text: str, plain: list[SecretSpan]) -> list[SecretSpan]:
     return _merged([*plain, *apart])
 
 
-def _spans(text: str, *, strict: bool = False) -> Iterator[SecretSpan]:
+def _spans(
+    text: str, anchored: Iterator[tuple[int, CredentialRule]], *, strict: bool = False
+) -> Iterator[SecretSpan]:
     """Yield credentials in no order; ``strict`` leaves out those known by context alone."""
-    places = plain_anchors()(text)
+    places = anchored
     if not strict:
         lowered = text.lower()
         if len(lowered) != len(text):  # one capital grows when lowered; positions must agree
@@ -241,14 +256,16 @@ class Masker:
 
     def mask(self, text: str) -> str:
         """Return ``text`` without known values and without credentials of a known format."""
-        return mask_spans(text, _with_disguised(text, self.spans(text)))
+        anchored, may_be_broken = _anchored(text)
+        plain = _merged(chain(self._known_spans(text), _spans(text, anchored)))
+        return mask_spans(text, _with_disguised(text, plain, may_be_broken=may_be_broken))
 
     def spans(self, text: str) -> list[SecretSpan]:
         """Return where known values and credentials stand in ``text``, in order, without overlaps.
 
         Values are known in every encoding, credentials only as they are.
         """
-        return _merged(chain(self._known_spans(text), _spans(text)))
+        return _merged(chain(self._known_spans(text), _spans(text, plain_anchors()(text))))
 
     def begun_chars(self, text: str) -> int:
         """Return how much of the end of ``text`` may begin what has spaces in it: a known value, a key."""
