@@ -6,7 +6,7 @@ stands for a part that is not known and matches anything.
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +20,8 @@ UNRESOLVED: Final = "\x00"
 """A part of a word that only the running shell knows; NUL occurs in no real word."""
 
 _PATTERN: Final = late_pattern(r"[*?\[\x00]")
+# No file name is longer; to make sense of a longer pattern takes the square of its length.
+_PATTERN_CHARACTERS_LIMIT = 255
 _CREDENTIAL_NAME: Final = late_pattern(
     r"(id_(rsa|dsa|ecdsa|ed25519)(_sk)?|ssh_host_\w+_key|secrets\.env|.*\.(kdbx|keychain-db|p12|pfx|jks))$",
     re.IGNORECASE,
@@ -39,7 +41,10 @@ def may_reach_credential(parts: Sequence[str], *, below_home: bool, recursive: b
     ``parts`` are the components below the home directory, or else below the root.
     """
     home, root = _credentials()
-    for entry in home if below_home else root:
+    table = home if below_home else root
+    if not parts:
+        return recursive and bool(table)
+    for entry in _candidates(parts[0], table):
         if len(parts) < len(entry) and not recursive:
             continue
         if all(may_match(part, name) for part, name in zip(parts, entry, strict=False)):
@@ -52,30 +57,27 @@ def is_obeyed(parts: Sequence[str], directory: str, *, whole: bool = False) -> b
 
     ``whole`` says that all below it is put there too, whatever that is.
     """
-    if whole and parts and any(_ends_inside(parts, entry) for entry in _obeyed()):
-        return True
-    for entry in _obeyed():
-        for start in range(len(parts) - len(entry) + 1):
-            found = parts[start : start + len(entry)]
-            if all(map(may_match, found, entry)) and _is_meant(found, entry, parts[:start], directory):
+    for start, first in enumerate(parts):
+        found = parts[start:]
+        for entry in _candidates(first, _obeyed()):
+            inside = whole and len(found) < len(entry)
+            if len(found) < len(entry) and not inside:
+                continue
+            matches = all(may_match(part, name) for part, name in zip(found, entry, strict=False))
+            if matches and _is_meant(found, entry, parts[:start], directory, inside=inside):
                 return True
     return False
 
 
-def _ends_inside(parts: Sequence[str], entry: Sequence[str]) -> bool:
-    """Whether ``parts`` ends with a directory that an entry lies in."""
-    return any(
-        all(map(may_match, parts[-length:], entry[:length]))
-        and not any(_ONLY_A_KIND.match(part) for part in parts[-length:])
-        for length in range(1, min(len(parts), len(entry) - 1) + 1)
-    )
-
-
-def _is_meant(found: Sequence[str], entry: Sequence[str], above: Sequence[str], directory: str) -> bool:
+def _is_meant(
+    found: Sequence[str], entry: Sequence[str], above: Sequence[str], directory: str, *, inside: bool
+) -> bool:
     """Whether a pattern that would match an obeyed file is written for it, or meets one that is there."""
-    if not any(_ONLY_A_KIND.match(part) for part in found):
+    if not any(_ONLY_A_KIND.match(part) for part in found[: len(entry)]):
         return True
-    return os.path.lexists(Path(directory, *above, *entry))
+    if inside or any(name.startswith(".") for name in entry):
+        return False  # which such a pattern does not match
+    return os.path.lexists("/".join((directory, *above, *entry)))
 
 
 def may_match(part: str, name: str) -> bool:
@@ -84,7 +86,28 @@ def may_match(part: str, name: str) -> bool:
         return True
     if not _PATTERN.search(part):
         return part.casefold() == name.casefold()
+    if len(part) > _PATTERN_CHARACTERS_LIMIT:
+        return True
     return fnmatchcase(name.casefold(), part.casefold().replace(UNRESOLVED, "*"))
+
+
+_Table = dict[str, list[tuple[str, ...]]]
+
+
+def _candidates(first: str, table: _Table) -> Iterable[tuple[str, ...]]:
+    """Return the entries of a table that may begin with ``first``."""
+    if _PATTERN.search(first):
+        return [entry for entries in table.values() for entry in entries]
+    return table.get(first.casefold(), ())
+
+
+def _table(entries: Iterable[str]) -> _Table:
+    """Return entries by their first component, which is never a pattern."""
+    table: _Table = {}
+    for entry in entries:
+        parts = tuple(entry.split("/"))
+        table.setdefault(parts[0].casefold(), []).append(parts)
+    return table
 
 
 def _lines(name: str) -> list[str]:
@@ -93,13 +116,13 @@ def _lines(name: str) -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def _credentials() -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """Return the components of guarded paths, those below the home directory first."""
+def _credentials() -> tuple[_Table, _Table]:
+    """Return the guarded paths, those below the home directory first."""
     lines = _lines("guarded_paths.txt")
-    home = [tuple(line[2:].split("/")) for line in lines if line.startswith("~/")]
-    return home, [tuple(line[1:].split("/")) for line in lines if line.startswith("/")]
+    home = _table(line[2:] for line in lines if line.startswith("~/"))
+    return home, _table(line[1:] for line in lines if line.startswith("/"))
 
 
 @lru_cache(maxsize=1)
-def _obeyed() -> list[tuple[str, ...]]:
-    return [tuple(line.split("/")) for line in _lines("obeyed_paths.txt")]
+def _obeyed() -> _Table:
+    return _table(_lines("obeyed_paths.txt"))

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
@@ -25,6 +26,8 @@ _VERSION_SHORT = re.compile(
 )
 # A program behind a variable is not what a reader of the command sees, even if its value is known.
 _INDIRECT = re.compile(r"\$[\w{(@*!]|`")
+# A script is named by one of so many words; no measurement behind it.
+_SCRIPT_LIMIT = 20
 _ASSIGNMENT = re.compile(r"[A-Za-z_][\w.%]*=")
 
 
@@ -32,7 +35,8 @@ def judge_command(words: Sequence[Word], context: Context) -> list[Part]:
     """Return the parts of the verdict on one command; ``words`` are its words, program first."""
     if not words:
         return []
-    text = " ".join(word.raw for word in words)
+    # Words that one expansion gave share their source: it is said once.
+    text = " ".join(next(group).raw for _, group in groupby(words, key=lambda word: id(word.raw)))
     program, arguments = words[0], list(words[1:])
     if not program.known:
         return _unresolved_program(program, arguments, text, context)
@@ -56,7 +60,7 @@ def _with_code(parts: list[Part], words: Sequence[Word], context: Context) -> li
     if max(part.risk for part in parts) < Risk.CODE_EXECUTION:
         return parts
     found = [place.text for place in context.places(words[0])] if "/" in words[0].text else []
-    for word in words[1:]:
+    for word in words[1:_SCRIPT_LIMIT]:
         named = word.with_text(word.text.rpartition("=")[2])
         files = [place.text for place in context.places(named) if _is_file(place)] if word.known else []
         if files:
@@ -68,7 +72,7 @@ def _with_code(parts: list[Part], words: Sequence[Word], context: Context) -> li
 def _is_file(place: paths.Place) -> bool:
     try:
         return Path(place.text).is_file()
-    except OSError:  # a name that is too long, a place that may not be looked into
+    except (OSError, ValueError):  # a name that no file can have, a place that may not be looked into
         return False
 
 

@@ -23,6 +23,7 @@ from odek.trust.shell.tree import (
     descendants,
     heredoc_text,
     outside_substitutions,
+    substitutions,
 )
 from odek.trust.shell.values import Value
 from odek.trust.shell.variables import holds_secret, judge_assignment
@@ -31,10 +32,14 @@ from odek.trust.shell.words import Expander, Word
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["Evaluator", "unknown"]
+__all__ = ["NODES_PER_STEP", "Evaluator", "unknown"]
 
 # A person nests a handful; the walk is recursive.
 _DEPTH_LIMIT = 60
+# What looking at so many nodes, at an output, or at a file costs beside visiting a node; rough.
+NODES_PER_STEP = 16
+_OUTPUT_STEPS = 4
+_FILE_STEPS = 8
 
 
 def unknown(text: str, reason: str) -> Part:
@@ -83,7 +88,7 @@ class Evaluator(ABC):
     def _visit(self, node: "Node") -> None:
         self._nesting += 1
         if self._nesting > _DEPTH_LIMIT:
-            self._add([unknown(text_of(node), "is nested too deeply")])
+            self.give_up(node)
         elif self._journey.step():
             self._visit_type(node)
         self._nesting -= 1
@@ -110,9 +115,12 @@ class Evaluator(ABC):
             if any(text_of(node).endswith("$") for node in group[:-1]):
                 self._add([unknown("".join(map(text_of, group)), "the grammar breaks a variable apart")])
             words += self._expander.words(*group)
+        self._journey.step(len(words))
         return words
 
     def _note_variables(self, node: "Node") -> None:
+        if not self._journey.step(node.descendant_count // NODES_PER_STEP):
+            return
         for child in (node, *descendants(node)) if node.named_child_count or node.type == "expansion" else ():
             if child.type in {"simple_expansion", "expansion"}:
                 self._variable_use(child)
@@ -155,17 +163,24 @@ class Evaluator(ABC):
 
     def evaluate(self, node: "Node") -> None:
         """Judge a node whose text is evaluated as arithmetic."""
-        for child in node.named_children:
-            self._operand(node, child)
-        self._evaluate_text(node, outside_substitutions(node))
+        self._nesting += 1
+        if self._nesting > _DEPTH_LIMIT:
+            self.give_up(node)
+        elif self._journey.step(1 + node.descendant_count // NODES_PER_STEP):
+            self._evaluate(node)
+        self._nesting -= 1
 
-    def _operand(self, whole: "Node", node: "Node") -> None:
-        if node.type in {"command_substitution", "process_substitution"}:
-            if may_run_code(self.substitution(node), self._scope):
-                self._note(whole, Risk.CODE_EXECUTION, _EVALUATED)
-        else:
-            for child in node.named_children:
-                self._operand(whole, child)
+    def give_up(self, node: "Node") -> None:
+        """Note that what stands in ``node`` is nested too deeply to be judged."""
+        self._add([unknown(text_of(node), "is nested too deeply")])
+
+    def _evaluate(self, node: "Node") -> None:
+        for child in substitutions(node):
+            if child.type == "arithmetic_expansion":
+                self.evaluate(child)
+            elif may_run_code(self.substitution(child), self._scope):
+                self._note(node, Risk.CODE_EXECUTION, _EVALUATED)
+        self._evaluate_text(node, outside_substitutions(node))
 
     def _evaluate_text(self, node: "Node", expression: str) -> None:
         for name in names_in(expression):
@@ -189,7 +204,7 @@ class Evaluator(ABC):
 
     def _visited_substitution(self, node: "Node") -> Value:
         if self._nesting >= _DEPTH_LIMIT:
-            self._add([unknown(text_of(node), "is nested too deeply")])
+            self.give_up(node)
             return as_value(Unknown())
         if not self._journey.step():
             return as_value(Unknown())
@@ -210,6 +225,8 @@ class Evaluator(ABC):
         return output
 
     def _printed(self, node: "Node", stdin: Output | None) -> Output:
+        if not self._journey.step(_OUTPUT_STEPS):
+            return Unknown()
         match node.type:
             case "command":
                 own = [child for child in node.named_children if child.type == "herestring_redirect"]
@@ -269,6 +286,8 @@ class Evaluator(ABC):
     def _content(self, node: "Node") -> Output:
         """Return the content of the file that a redirection reads."""
         words = self._words(*node.children_by_field_name("destination"))
+        if not self._journey.step(_FILE_STEPS * len(words)):
+            return Unknown()
         return Unknown(inside=not any(map(self._context().is_outside, words)))
 
     def _fed(self, node: "Node") -> Output:
@@ -328,6 +347,8 @@ class Evaluator(ABC):
         return [] if targets[0].maybe else targets[1:]
 
     def _judge_file(self, node: "Node", word: Word, *, reads: bool) -> None:
+        if not self._journey.step(_FILE_STEPS):
+            return
         context = self._context()
         risk, reason, place = context.judge_read(word) if reads else context.judge_write(word)
         if reads and word.foreign and risk is Risk.SAFE:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odek.trust.paths import Where
 from odek.trust.risk import Part, Risk
-from odek.trust.shell.evaluator import Evaluator
+from odek.trust.shell.evaluator import NODES_PER_STEP, Evaluator
 from odek.trust.shell.grammar import text_of
 from odek.trust.shell.journey import Journey
 from odek.trust.shell.outputs import Text, Unknown, decode_base64
@@ -153,7 +153,8 @@ class Flow(Evaluator):
     def _function(self, node: "Node") -> None:
         name_node, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         name = text_of(name_node) if name_node is not None else ""
-        if body is None:
+        # Looking through a body costs as much as what is in it, and functions may lie in functions.
+        if body is None or not self._journey.step(body.descendant_count // NODES_PER_STEP * 4):
             return
         if starts_itself(body, name):
             self._add([Part(text_of(node), Risk.BLOCKED, "a function that starts itself without end")])

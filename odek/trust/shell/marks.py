@@ -8,6 +8,7 @@ such characters itself is refused before it is read.
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from odek.trust.paths import UNRESOLVED
 
@@ -117,26 +118,27 @@ def _expanded(marked: str, opening: str, separator: str, closing: str) -> list[s
 def _first_group(
     marked: str, opening: str, separator: str, closing: str
 ) -> tuple[int, int, list[str]] | None:
-    start = marked.find(opening)
-    while start >= 0:
-        depth, at, choices = 0, start + 1, []
-        for index in range(start, len(marked)):
-            char = marked[index]
-            if char == opening:
-                depth += 1
-            elif char == closing:
-                depth -= 1
-                if depth == 0:
-                    choices.append(marked[at:index])
-                    chosen = choices if len(choices) > 1 or opening == _EITHER else _range(choices[0])
-                    if chosen:
-                        return start, index + 1, chosen
-                    break
-            elif char == separator and depth == 1:
-                choices.append(marked[at:index])
-                at = index + 1
-        start = marked.find(opening, start + 1)
-    return None
+    """Return start, end and choices of the leftmost group that is one."""
+    open_groups: list[tuple[int, list[int]]] = []  # where each begins, and its separators
+    found: tuple[int, int, list[str]] | None = None
+    for index in (match.start() for match in re.finditer(f"[{opening}{separator}{closing}]", marked)):
+        char = marked[index]
+        if char == opening:
+            open_groups.append((index, []))
+        elif not open_groups:
+            continue
+        elif char == separator:
+            open_groups[-1][1].append(index)
+        else:
+            start, separators = open_groups.pop()
+            cuts = [start, *separators, index]
+            choices = [marked[left + 1 : right] for left, right in pairwise(cuts)]
+            chosen = choices if len(choices) > 1 or opening == _EITHER else _range(choices[0])
+            if chosen and (found is None or start < found[0]):
+                found = start, index + 1, chosen
+            if found is not None and (not open_groups or found[0] < open_groups[0][0]):
+                return found
+    return found
 
 
 def _range(body: str) -> list[str]:

@@ -11,6 +11,10 @@ from odek.trust.risk import Risk
 __all__ = ["Option", "Rule", "names_matching", "rule_for"]
 
 
+# No file name is longer.
+_PATTERN_CHARACTERS_LIMIT = 255
+
+
 class Option(msgspec.Struct, frozen=True):
     """One option: the kind of its value ("" when it takes none), and the class it raises to.
 
@@ -80,6 +84,9 @@ def canonical(name: str) -> str:
     return _rules()[1].get(name, name)
 
 
-def names_matching(pattern: str) -> list[str]:
+@lru_cache(maxsize=64)
+def names_matching(pattern: str) -> tuple[str, ...]:
     """Return the programs that a file name pattern may stand for."""
-    return [name for name in _rules()[0] if "/" not in name and fnmatchcase(name, pattern)]
+    if len(pattern) > _PATTERN_CHARACTERS_LIMIT:
+        return ()
+    return tuple(name for name in _rules()[0] if "/" not in name and fnmatchcase(name, pattern))

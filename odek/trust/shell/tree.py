@@ -20,11 +20,14 @@ __all__ = [
     "leaves",
     "outside_substitutions",
     "starts_itself",
+    "substitutions",
 ]
 
 
 DECODERS = frozenset({"base64", "base32", "basenc", "xxd", "rev", "tr", "openssl", "gpg", "uudecode"})
 """Programs that turn unreadable text into readable."""
+
+_DECODER_NAMES = tuple(name.encode() for name in sorted(DECODERS))
 
 
 def adjacent(nodes: Sequence["Node"]) -> list[list["Node"]]:
@@ -54,6 +57,19 @@ def descendants(node: "Node") -> Sequence["Node"]:
     return found
 
 
+def substitutions(node: "Node") -> "list[Node]":
+    """Return what runs inside ``node``: substitutions and arithmetic, the outermost ones, in order."""
+    found: list[Node] = []
+    todo = list(reversed(node.named_children))
+    while todo:
+        child = todo.pop()
+        if child.type in {"command_substitution", "process_substitution", "arithmetic_expansion"}:
+            found.append(child)
+        else:
+            todo.extend(reversed(child.named_children))
+    return found
+
+
 def outside_substitutions(node: "Node") -> str:
     """Return the source of a node without the commands in it, whose words are no names here."""
     source, start = bytearray(node.text or b""), node.start_byte
@@ -66,6 +82,8 @@ def outside_substitutions(node: "Node") -> str:
 
 def decodes(node: "Node") -> bool:
     """Whether a program that turns unreadable text into readable runs somewhere below."""
+    if not any(name in (node.text or b"") for name in _DECODER_NAMES):
+        return False
     below = (node, *descendants(node))
     return any(child.type == "command_name" and text_of(child) in DECODERS for child in below)
 
@@ -85,6 +103,8 @@ def leaves(node: "Node") -> bool:
 
 def starts_itself(body: "Node", name: str) -> bool:
     """Whether the body of the function ``name`` starts it again beside itself: a fork bomb."""
+    if name not in text_of(body):
+        return False
     below = descendants(body)
     again = any(child.type == "command_name" and text_of(child) == name for child in below)
     return again and any(child.type in {"pipeline", "&"} for child in below)

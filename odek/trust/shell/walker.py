@@ -10,13 +10,13 @@ from odek.trust.risk import Part, Risk
 from odek.trust.shell import assignments, commands
 from odek.trust.shell.arithmetic import may_run_code
 from odek.trust.shell.call import Context
-from odek.trust.shell.evaluator import unknown
+from odek.trust.shell.evaluator import NODES_PER_STEP, unknown
 from odek.trust.shell.flow import Flow
-from odek.trust.shell.grammar import DECEIVING, parse, readings, text_of
+from odek.trust.shell.grammar import DECEIVING, readings, text_of
 from odek.trust.shell.journey import Journey
 from odek.trust.shell.marks import SPACE
 from odek.trust.shell.scope import Scope
-from odek.trust.shell.tree import evaluates
+from odek.trust.shell.tree import descendants, evaluates
 from odek.trust.shell.values import Value
 from odek.trust.shell.variables import holds_secret, judge_assignment
 from odek.trust.shell.words import Word
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Walker"]
 
 _NESTED_SHELLS_LIMIT = 8
+_WRAPPERS_LIMIT = 20
 # Judging a command costs about as much as visiting so many nodes; no measurement behind it.
 _COMMAND_STEPS = 8
 
@@ -45,6 +46,7 @@ class Walker(Flow):
     ) -> None:
         super().__init__(where, scope, journey, outer)
         self._depth = depth
+        self._wrappers = 0
         self._visits: dict[str, Callable[[Node], object]] = {
             "command": self._command,
             "redirected_statement": self._redirected,
@@ -76,7 +78,9 @@ class Walker(Flow):
         """Judge shell code."""
         if self._depth > _NESTED_SHELLS_LIMIT:
             return [unknown(text, "nests too many shells")]
-        root, certain = parse(text)
+        root, certain = self._journey.parse(text)
+        if root is None:
+            return [unknown(text, "takes too long to be read")]
         if not certain:
             self._add([unknown(text, "the grammar cannot read it with certainty")])
         self._visit(root)
@@ -121,20 +125,22 @@ class Walker(Flow):
 
     def _test(self, node: "Node") -> None:
         """Judge ``[[ ]]`` and ``[ ]``: comparing numbers evaluates both sides."""
-        self._compared(node, evaluates=text_of(node).startswith("[["))
+        evaluates = text_of(node).startswith("[[")
+        if not self._journey.step(node.descendant_count // NODES_PER_STEP):
+            return
+        for child in descendants(node):
+            operator = child.child_by_field_name("operator")
+            name = text_of(operator) if operator is not None else ""
+            if name == "-v" or (evaluates and name in {"-eq", "-ne", "-lt", "-le", "-gt", "-ge"}):
+                for side in child.named_children:
+                    if side != operator:
+                        self._evaluate_side(child, side, subscripts_only=name == "-v")
         self._children(node)
 
-    def _compared(self, node: "Node", *, evaluates: bool) -> None:
-        operator = node.child_by_field_name("operator")
-        name = text_of(operator) if operator is not None else ""
-        sides = [child for child in node.named_children if child != operator]
-        if name == "-v" or (evaluates and name in {"-eq", "-ne", "-lt", "-le", "-gt", "-ge"}):
-            for side in sides:
-                self.evaluate(side)
-                for word in self._words(side):
-                    self._evaluate_word(node, word, subscripts_only=name == "-v")
-        for side in sides:
-            self._compared(side, evaluates=evaluates)
+    def _evaluate_side(self, node: "Node", side: "Node", *, subscripts_only: bool) -> None:
+        self.evaluate(side)
+        for word in self._words(side):
+            self._evaluate_word(node, word, subscripts_only=subscripts_only)
 
     def _evaluate_word(self, node: "Node", word: Word, *, subscripts_only: bool = False) -> None:
         value = Value((word.marked(),), word.foreign, word.hidden)
@@ -196,8 +202,17 @@ class Walker(Flow):
             functions=self._journey.functions.keys(),
             stdin=self._stdin,
             shell=self._nested_shell,
-            command=lambda words: commands.judge_command(words, self._context()),
+            command=self._inner_command,
         )
+
+    def _inner_command(self, words: Sequence[Word]) -> list[Part]:
+        """Judge the command inside a wrapper."""
+        if self._wrappers >= _WRAPPERS_LIMIT or not self._journey.step(_COMMAND_STEPS):
+            return [unknown(" ".join(word.raw for word in words[:8]), "is wrapped too many times")]
+        self._wrappers += 1
+        found = commands.judge_command(words, self._context())
+        self._wrappers -= 1
+        return found
 
     def _nested_shell(self, text: str, arguments: Sequence[Word] = ()) -> list[Part]:
         if DECEIVING.search(text):

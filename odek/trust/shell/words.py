@@ -16,6 +16,7 @@ from odek.trust.shell.grammar import plain, text_of
 from odek.trust.shell.marks import ACTIVE_TILDE
 from odek.trust.shell.parameters import Parameter, apply, parse_parameter
 from odek.trust.shell.scope import Scope
+from odek.trust.shell.tree import substitutions
 from odek.trust.shell.values import Value
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Expander", "Surroundings", "Word", "decode_ansi_c"]
 
+# A person nests a handful; the expansion is recursive.
+_NESTING_LIMIT = 40
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -70,6 +73,10 @@ class Surroundings(Protocol):
         """Judge text that is evaluated as arithmetic."""
         ...
 
+    def give_up(self, node: "Node") -> None:
+        """Note that what stands in ``node`` is nested too deeply to be judged."""
+        ...
+
 
 class Expander:
     """Turns nodes into words within a scope."""
@@ -80,6 +87,7 @@ class Expander:
         self._hidden = False
         self._foreign = False
         self._assigning = False
+        self._nesting = 0
 
     def words(self, *nodes: "Node") -> list[Word]:
         """Return the words that ``nodes`` expand to, which stand together without a gap."""
@@ -139,6 +147,15 @@ class Expander:
         return base + slash + rest
 
     def _marked(self, node: "Node") -> str:
+        if self._nesting >= _NESTING_LIMIT:
+            self._surroundings.give_up(node)
+            return UNRESOLVED
+        self._nesting += 1
+        marked = self._marked_by_type(node)
+        self._nesting -= 1
+        return marked
+
+    def _marked_by_type(self, node: "Node") -> str:
         match node.type:
             case "word" | "number" | "file_descriptor" | "extglob_pattern" | "regex" | "variable_name":
                 return self._unquoted(text_of(node))
@@ -263,14 +280,11 @@ class Expander:
 
     def _visit(self, node: "Node") -> None:
         """Report the substitutions below ``node`` whatever the node itself means."""
-        for child in node.named_children:
-            match child.type:
-                case "command_substitution" | "process_substitution":
-                    self._surroundings.substitution(child)
-                case "arithmetic_expansion":
-                    self._surroundings.evaluate(child)
-                case _:
-                    self._visit(child)
+        for child in substitutions(node):
+            if child.type == "arithmetic_expansion":
+                self._surroundings.evaluate(child)
+            else:
+                self._surroundings.substitution(child)
 
 
 _SUBSCRIPT = re.compile(r"^\[[^\]]*\]\+?=")
