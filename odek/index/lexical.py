@@ -40,6 +40,8 @@ _BULK_CHARACTERS = 200_000
 
 # Units that are looked at for each document asked for: an episode has about eight. More find no better.
 _UNITS_PER_DOCUMENT = 8
+# A statement is one unit; several are looked at because of those that are of the same score.
+_UNITS_PER_ATOM = 2
 _MIN_UNITS = 32
 
 
@@ -141,7 +143,8 @@ class LexicalIndex:
         Raises:
             IndexDamagedError: the files cannot be read.
         """
-        limit = min(max(_MIN_UNITS, count * _UNITS_PER_DOCUMENT), max(self._size(), 1))
+        units = count * (_UNITS_PER_ATOM if where.kinds == ("atom",) else _UNITS_PER_DOCUMENT)
+        limit = min(max(_MIN_UNITS, units), max(self._size(), 1))
         with _translated(self.directory):
             planned, query = self._query(asked, where)
             hits = self._searcher.search(query, limit, count=False).hits if planned.terms else []

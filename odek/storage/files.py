@@ -8,8 +8,8 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from odek.errors import StoreError
@@ -27,6 +27,7 @@ __all__ = [
     "read_start",
     "remove_file",
     "replace_file",
+    "replace_files",
     "sweep_temporaries",
     "sync_directory",
 ]
@@ -36,6 +37,9 @@ PRIVATE_DIRECTORY = 0o700
 
 ABANDONED_SECONDS = 3600
 """A temporary file this old is nobody's, even if its writer's pid is in use again; a write takes seconds."""
+
+_FILES_AT_ONCE = 64
+"""Open at a time while several are replaced; a process may have some hundreds. No measurement behind it."""
 
 _REASONS = {
     errno.ENOSPC: "the disk is full",
@@ -140,16 +144,29 @@ def replace_file(
         StoreError: the old file is still there, unchanged, and nothing is left over.
             Only after a failed sync of the directory the new one may be there already.
     """
-    # The start of the name: the whole of a long one would leave no room for the rest.
-    temporary = path.with_name(f".{path.name[:50]}.{os.getpid()}-{os.urandom(8).hex()}.tmp")
+    temporary = _temporary_name(path)
     try:
         if directory is not None:
-            _replace_in(directory, temporary.name, path.name, data, mode, durable=durable)
+            _replace_in(directory, temporary, path.name, data, mode, durable=durable)
             return
         with open_directory(path.parent) as opened:
-            _replace_in(opened, temporary.name, path.name, data, mode, durable=durable)
+            _replace_in(opened, temporary, path.name, data, mode, durable=durable)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {describe(error)}") from error
+
+
+def replace_files(directory: "Path", files: "Sequence[tuple[str, bytes]]") -> None:
+    """Put data in the place of each (name, data) in ``directory``, durably, for the owner alone.
+
+    Each file is replaced all or nothing. All are written before the disk is waited for, which makes
+    many at once several times as fast as one by one.
+
+    Raises:
+        StoreError: says which; of its group of some dozens none is replaced if one cannot be
+            written. Those before them are.
+    """
+    for start in range(0, len(files), _FILES_AT_ONCE):
+        _replace_together(directory, files[start : start + _FILES_AT_ONCE])
 
 
 def remove_file(path: "Path") -> bool:
@@ -230,19 +247,68 @@ def _replace_in(
         os.fsync(directory)  # noqa: TID251 - makes the rename last
 
 
+def _replace_together(path: "Path", files: "Sequence[tuple[str, bytes]]") -> None:
+    """Replace files of one directory; ``at`` is the one that is being worked on, for the message."""
+    at, temporaries = path, [_temporary_name(path / name) for name, _ in files]
+    try:
+        with ExitStack() as stack:
+            directory = stack.enter_context(open_directory(path))
+            stack.callback(_unlink_all_quietly, temporaries, directory)
+            descriptors: list[int] = []
+            for (name, data), temporary in zip(files, temporaries, strict=True):
+                at = path / name
+                descriptors.append(_create(temporary, PRIVATE_FILE, directory))
+                stack.callback(os.close, descriptors[-1])
+                _write_all(descriptors[-1], data)
+            for (name, _), descriptor in zip(files, descriptors, strict=True):
+                at = path / name
+                os.fsync(descriptor)  # noqa: TID251 - the data before the name
+            for (name, _), temporary in zip(files, list(temporaries), strict=True):
+                at = path / name
+                os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)  # noqa: TID251 - here
+                temporaries.remove(temporary)
+            os.fsync(directory)  # noqa: TID251 - makes the renames last
+    except OSError as error:
+        raise StoreError(f"cannot write {at}: {describe(error)}") from error
+
+
 def _write_new(name: str, data: bytes | memoryview, mode: int, directory: int, *, durable: bool) -> None:
     """Create ``name`` with ``data``. A failed fsync is never tried again: the pages may be marked clean."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name, flags, PRIVATE_FILE, dir_fd=directory)
+    descriptor = _create(name, mode, directory)
     try:
-        os.fchmod(descriptor, mode)  # not subject to the umask, as the mode of open is
-        rest = memoryview(data)
-        while rest:  # a full disk or a signal may cut a write short
-            rest = rest[os.write(descriptor, rest) :]
+        _write_all(descriptor, data)
         if durable:
             os.fsync(descriptor)  # noqa: TID251 - the data before the name
     finally:
         os.close(descriptor)
+
+
+def _create(name: str, mode: int, directory: int) -> int:
+    """Return a descriptor of a new file for writing, with exactly ``mode``."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, PRIVATE_FILE, dir_fd=directory)
+    try:
+        os.fchmod(descriptor, mode)  # not subject to the umask, as the mode of open is
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _write_all(descriptor: int, data: bytes | memoryview) -> None:
+    rest = memoryview(data)
+    while rest:  # a full disk or a signal may cut a write short
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _temporary_name(path: "Path") -> str:
+    # The start of the name: the whole of a long one would leave no room for the rest.
+    return f".{path.name[:50]}.{os.getpid()}-{os.urandom(8).hex()}.tmp"
+
+
+def _unlink_all_quietly(names: "Sequence[str]", directory: int) -> None:
+    for name in names:
+        _unlink_quietly(name, directory)
 
 
 def _unlink_quietly(name: str, directory: int) -> None:

@@ -254,3 +254,13 @@ async def test_over_the_cap_the_least_retained_go_and_pinned_ones_stay(tmp_path:
         "atom_added",
         "atom_evicted",
     ]
+
+
+async def test_the_same_said_twice_at_once_is_one_atom(tmp_path: Path) -> None:
+    """A batch is compared within itself too: equal texts make one atom, with the higher confidence."""
+    async with open_extended(tmp_path) as memory:
+        drafts = [Draft("lives in Lyon", "fact", 0.6), Draft("Lives in  Lyon", "fact", 0.9)]
+        written = await memory.add([*drafts, Draft("keeps two cats")])
+        assert [each.outcome for each in written] == ["added", "refreshed", "added"]
+        found = {atom.text: atom.confidence for atom in await memory.live()}
+        assert found == {"lives in Lyon": 0.9, "keeps two cats": 0.7}

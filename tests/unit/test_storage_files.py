@@ -19,6 +19,7 @@ from odek.storage.files import (
     read_start,
     remove_file,
     replace_file,
+    replace_files,
     sweep_temporaries,
 )
 
@@ -109,6 +110,31 @@ def test_a_write_that_is_cut_short_leaves_the_old_file_and_no_temporary(tmp_path
 
     assert str(path) in str(caught.value)
     assert (path.read_bytes(), names(tmp_path)) == (b"old", ["file"])
+
+
+def test_many_files_are_replaced_together(tmp_path: Path) -> None:
+    """More files than are open at a time are all replaced, for the owner alone, and nothing is left over."""
+    (tmp_path / "n7").write_bytes(b"old")
+    replace_files(tmp_path, [(f"n{number}", b"%d" % number) for number in range(150)])
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        f"n{number}": b"%d" % number for number in range(150)
+    }
+    assert {mode_of(path) for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_of_files_that_cannot_all_be_written_none_is_replaced(tmp_path: Path) -> None:
+    """One that is cut short leaves every old file as it was; one that cannot be put in its place is named."""
+    for name in ("one", "two"):
+        replace_file(tmp_path / name, b"old")
+    with limit(resource.RLIMIT_FSIZE, 4096), pytest.raises(StoreError, match=f"{tmp_path}/two: .*larger"):
+        replace_files(tmp_path, [("one", b"new"), ("two", b"x" * 10_000), ("three", b"new")])
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"one": b"old", "two": b"old"}
+
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(StoreError, match=f"cannot write {tmp_path}/taken: it is a directory"):
+        replace_files(tmp_path, [("one", b"new"), ("taken", b"new"), ("two", b"new")])
+    assert names(tmp_path) == ["one", "taken", "two"]
+    assert [(tmp_path / name).read_bytes() for name in ("one", "two")] == [b"new", b"old"]
 
 
 def test_no_descriptor_left_is_an_error_in_words(tmp_path: Path) -> None:

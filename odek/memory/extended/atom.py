@@ -165,8 +165,10 @@ def parse(atom_id: str, data: bytes, *, modified_at: float = 0.0) -> Atom:
     """Return the atom that a file holds; ``modified_at``, in seconds, stands in for a lost date."""
     whole = data.decode("utf-8", "replace").replace("\r\n", "\n")
     head = _HEAD.match(whole)
-    lines = head[1].split("\n") if head else []
-    fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    fields: dict[str, str] = {}
+    for line in head[1].split("\n") if head else ():
+        key, _, value = line.partition(":")
+        fields[key.strip()] = value.strip()
     turn = fields.get("turn", "")
     return Atom(
         id=atom_id,

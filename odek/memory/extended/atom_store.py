@@ -5,6 +5,7 @@ needed to have them: the index, and everything else that is derived, is made fro
 """
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +13,15 @@ from typing import Literal, TypeAlias
 
 from odek.errors import StoreError
 from odek.memory.extended.atom import Atom, encode, is_atom_id, parse
-from odek.memory.places import locate, look, real_directory
-from odek.storage.files import describe, ensure_directory, read_file, remove_file, replace_file
+from odek.memory.places import locate, real_directory
+from odek.storage.files import (
+    describe,
+    ensure_directory,
+    read_file,
+    read_start,
+    remove_file,
+    replace_files,
+)
 from odek.storage.locks import exclusive
 
 __all__ = ["CHUNKS", "EXTENDED", "LOCK_TIMEOUT_SECONDS", "QUARANTINE", "AtomStore", "Place"]
@@ -43,6 +51,7 @@ class AtomStore:
     def __init__(self, directory: Path, *, poll: Callable[[], None] | None = None) -> None:
         self.directory = directory
         self._poll = poll
+        self._paths = {CHUNKS: str(directory / CHUNKS), QUARANTINE: str(directory / QUARANTINE)}
 
     @contextmanager
     def change(self) -> Iterator[None]:
@@ -79,13 +88,25 @@ class AtomStore:
         """
         if not is_atom_id(atom_id):
             return None
-        path = locate(self.directory / place, atom_id + _SUFFIX)
+        path = self.path(atom_id, place)
         try:
-            data = read_file(path, limit_bytes=_FILE_LIMIT_BYTES)
+            status = os.lstat(path)
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and not self._is_link(place):
+                data = read_start(path, size_bytes=_FILE_LIMIT_BYTES + 1)
+                if len(data) > _FILE_LIMIT_BYTES:
+                    raise StoreError(f"{path} has more than the {_FILE_LIMIT_BYTES:,} bytes of an atom")
+            else:
+                found = locate(self.directory / place, atom_id + _SUFFIX)
+                data = read_file(found, limit_bytes=_FILE_LIMIT_BYTES)
         except FileNotFoundError:
             return None
-        status = look(path)
-        return parse(atom_id, data, modified_at=status.st_mtime if status else 0.0)
+        except OSError as error:
+            raise StoreError(f"cannot read {path}: {describe(error)}") from error
+        return parse(atom_id, data, modified_at=status.st_mtime)
+
+    def path(self, atom_id: str, place: Place = CHUNKS) -> str:
+        """Return where the file of an atom is, unless a link leads elsewhere."""
+        return f"{self._paths[place]}/{atom_id}{_SUFFIX}"
 
     def all(self, place: Place = CHUNKS) -> Iterator[Atom]:
         """Yield the atoms in ``place`` that can be read."""
@@ -112,11 +133,15 @@ class AtomStore:
         """Write atoms, each in the place of the one with its id. Within ``change``.
 
         Raises:
-            StoreError: the message says which; the ones before it are written.
+            StoreError: the message says which; each of the others is written, or is as it was.
         """
         ensure_directory(self.directory / place)
+        by_directory: dict[Path, list[tuple[str, bytes]]] = {}
         for atom in atoms:
-            replace_file(locate(self.directory / place, atom.id + _SUFFIX), encode(atom))
+            path = locate(self.directory / place, atom.id + _SUFFIX)
+            by_directory.setdefault(path.parent, []).append((path.name, encode(atom)))
+        for directory, files in by_directory.items():
+            replace_files(directory, files)
 
     def remove(self, atom_ids: Sequence[str], place: Place = CHUNKS) -> list[str]:
         """Remove atoms and return the ids of those that were there. Within ``change``.
@@ -140,6 +165,9 @@ class AtomStore:
         """
         self.write([atom], place)
         self.remove([atom.id], QUARANTINE if place == CHUNKS else CHUNKS)
+
+    def _is_link(self, place: Place) -> bool:
+        return stat.S_ISLNK(os.lstat(self._paths[place]).st_mode)
 
     def size_bytes(self) -> int:
         """Return the size of everything below the directory."""

@@ -12,7 +12,7 @@ from odek.errors import StoreError
 from odek.index.document import Filter
 from odek.index.engine import RELEVANCE_FLOOR
 from odek.memory.extended.atom import PROJECT_BOUND, Atom
-from odek.memory.extended.atom_store import CHUNKS, AtomStore
+from odek.memory.extended.atom_store import AtomStore
 from odek.memory.extended.scoring import (
     OTHER_PROJECT_FACTOR,
     Scored,
@@ -109,9 +109,8 @@ class AtomFinder:
 
     def _current(self, atom_id: str, indexed_text: str) -> Atom | None:
         """Return an atom as its file has it; None if it is gone or was changed to what may not be shown."""
-        path = self._store.directory / CHUNKS / f"{atom_id}.md"
         try:
-            status = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - for each hit of each turn
+            status = os.lstat(self._store.path(atom_id))  # of a string: for each hit of each turn
         except OSError:
             return None
         stamp = (status.st_ino, status.st_mtime_ns, status.st_size)

@@ -252,8 +252,9 @@ class ExtendedMemory:
 
         A likeness that cannot be computed decides nothing: one too many is better than a wrong one gone.
         """
+        index, count = self._parts.index, self.settings.association_semantic_top_k + 1
         known = await self._in_thread(
-            lambda: {atom.id: neighbours(self._parts.index, atom.text) for atom in atoms}
+            lambda: {atom.id: neighbours(index, atom.text, count) for atom in atoms}
         )
         for at, atom in enumerate(atoms):
             known[atom.id] += [(other.id, other.text) for other in atoms[:at]]

@@ -48,8 +48,11 @@ TAINTED = "tainted"
 SCAN_REJECTED = "scan_rejected"
 """Why an atom lies in quarantine; behind the second stands which rule."""
 
-NEIGHBOURS = 8
-"""Atoms looked at for each new one: the same statement is among the first. No measurement behind it."""
+NEIGHBOURS = 4
+"""Atoms looked at for each new one at least: the same one is among the first. No measurement behind it."""
+
+ASKED_WORDS = 8
+"""Of a new statement: whatever says nearly the same has most of them, and more cost as much time again."""
 
 _PREFIX = "atom/"
 
@@ -189,9 +192,14 @@ async def judge_again(atoms: Sequence[Atom], object_to: SecondOpinion) -> list[A
     ]
 
 
-def neighbours(index: AtomIndex, text: str, count: int = NEIGHBOURS) -> list[tuple[str, str]]:
-    """Return (id, text) of the live atoms that share most with ``text``."""
-    return [(atom_id_of(hit.id), hit.passage) for hit in index.search(text, count, ATOMS, floor=0.0)]
+def neighbours(index: AtomIndex, text: str, count: int = 0) -> list[tuple[str, str]]:
+    """Return (id, text) of the live atoms that share most with ``text``, at least ``count`` if there are."""
+    # Names, numbers and long words are rare and tell most; in their order, so that pairs stay pairs.
+    words = text.split()
+    telling = sorted(range(len(words)), key=lambda at: (words[at].islower(), -len(words[at])))[:ASKED_WORDS]
+    asked = " ".join(words[at] for at in sorted(telling))
+    found = index.search(asked, max(count, NEIGHBOURS), ATOMS, floor=0.0)
+    return [(atom_id_of(hit.id), hit.passage) for hit in found]
 
 
 def store_atoms(
@@ -211,33 +219,38 @@ def store_atoms(
     """
     done: list[Written] = []
     live: dict[str, Atom] = {}
+
+    def known(atom_id: str) -> Atom | None:
+        return live.get(atom_id) or store.read(atom_id)
+
     with store.change():
         for atom in atoms:
             if atom.reason:
-                store.write([atom], QUARANTINE)
                 done.append(Written(atom, "quarantined"))
                 continue
-            old = _twin(store, atom, same_as.get(atom.id, ""))
+            old = _twin(known, atom, same_as.get(atom.id, ""))
             if old is not None:
                 kept = _refreshed(old, atom)
-            elif store.read(atom.id) is None:
+            elif known(atom.id) is None:
                 kept = atom
             else:  # that file says something else by now
                 kept = msgspec.structs.replace(atom, id=new_atom_id())
-            store.write([kept])
             live[kept.id] = kept
             done.append(Written(kept, "added" if old is None else "refreshed"))
+        if waiting := {atom.id: atom for atom in atoms if atom.reason}:
+            store.write(waiting.values(), QUARANTINE)
         if live:
+            store.write(live.values())
             index.add([document_of(atom) for atom in live.values()])
     return done
 
 
-def _twin(store: AtomStore, atom: Atom, same_as: str) -> Atom | None:
+def _twin(known: Callable[[str], Atom | None], atom: Atom, same_as: str) -> Atom | None:
     """Return the live atom that ``atom`` repeats, as it is now."""
-    equal = store.read(atom.id)
+    equal = known(atom.id)
     if equal is not None and equal.is_trusted and normalised(equal.text) == normalised(atom.text):
         return equal
-    alike = store.read(same_as)
+    alike = known(same_as)
     if alike is None or not alike.is_trusted:
         return None
     is_bound = atom.type in PROJECT_BOUND or alike.type in PROJECT_BOUND
