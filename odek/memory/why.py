@@ -78,6 +78,24 @@ class WhyLog:
                 records.append(msgspec.json.decode(line, type=WhyRecord))
         return tuple(records)
 
+    def forget(self, considered_id: str) -> None:
+        """Take out of every record what was considered under an id; lines that are no record go with it.
+
+        Raises:
+            StoreError: not all of them could be changed.
+        """
+        for path in self._files():
+            data = read_file(path, limit_bytes=4 * LIMIT_BYTES)
+            if considered_id.encode() not in data:
+                continue
+            kept: list[bytes] = []
+            for line in data.splitlines():
+                with suppress(msgspec.MsgspecError, UnicodeError):
+                    record = msgspec.json.decode(line, type=WhyRecord)
+                    rest = tuple(each for each in record.considered if each.id != considered_id)
+                    kept.append(msgspec.json.encode(msgspec.structs.replace(record, considered=rest)) + b"\n")
+            replace_file(path, b"".join(kept))
+
     def sessions(self) -> tuple[str, ...]:
         """Return the ids of the sessions on record, newest first."""
         return tuple(path.stem for path in reversed(self._files()))

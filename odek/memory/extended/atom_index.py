@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from odek.index.engine import Index, open_index
-from odek.memory.extended.atom_store import CHUNKS, EXTENDED, AtomStore
+from odek.memory.extended.atom_store import CHUNKS, EXTENDED, INDEX, AtomStore
 from odek.memory.extended.upkeep import is_fit
 from odek.memory.extended.write import AtomIndex, document_of
 
@@ -12,7 +12,6 @@ __all__ = ["SCANNED_ATOMS", "is_behind", "open_atom_index"]
 SCANNED_ATOMS = 500
 """Without an index so many texts are searched one by one, in about a tenth of a second; more have to wait."""
 
-_DIRECTORY = "index"
 _FINGERPRINT = "atoms 1"  # of what ``document_of`` makes of an atom, and of which are fit
 
 
@@ -26,7 +25,7 @@ def open_atom_index(memory: Path, space: str = "") -> Index:
     """
     store = AtomStore(memory / EXTENDED)
     return open_index(
-        memory / EXTENDED / _DIRECTORY,
+        memory / EXTENDED / INDEX,
         _FINGERPRINT,
         lambda: (document_of(atom) for atom in store.all() if is_fit(atom)),
         space=space,

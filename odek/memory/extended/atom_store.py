@@ -24,7 +24,7 @@ from odek.storage.files import (
 )
 from odek.storage.locks import exclusive
 
-__all__ = ["CHUNKS", "EXTENDED", "LOCK_TIMEOUT_SECONDS", "QUARANTINE", "AtomStore", "Place"]
+__all__ = ["CHUNKS", "EXTENDED", "INDEX", "LOCK_TIMEOUT_SECONDS", "QUARANTINE", "AtomStore", "Place"]
 
 EXTENDED = "extended"
 """The directory of the atoms, below the memory's."""
@@ -32,6 +32,9 @@ EXTENDED = "extended"
 Place: TypeAlias = Literal["chunks", "quarantine"]
 CHUNKS: Place = "chunks"
 QUARANTINE: Place = "quarantine"
+
+INDEX = "index"
+"""The directory of what finds them, made from the files."""
 
 LOCK_TIMEOUT_SECONDS = 10.0
 """A change holds the lock for some milliseconds; whoever holds it this long is stuck."""

@@ -78,6 +78,20 @@ class NudgeLog:
                 replace_file(self._directory / _FILE, msgspec.json.encode([*kept, entry]))
         return chosen
 
+    def forget(self, atom_id: str) -> None:
+        """Take an atom out of the record; that something was shown stays in it.
+
+        Raises:
+            StoreError: it cannot be read or written.
+        """
+        with self._locked():
+            delivered = self._read()
+            if any(each.atom_id == atom_id for each in delivered):
+                kept = [
+                    _Delivered(e.kind, e.atom_id if e.atom_id != atom_id else "", e.time) for e in delivered
+                ]
+                replace_file(self._directory / _FILE, msgspec.json.encode(kept))
+
     @property
     def _kept_days(self) -> float:
         return max(1.0, self._settings.nudge_cooldown_hours / _HOURS_PER_DAY)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
@@ -18,6 +19,7 @@ from odek.memory.extended.atom_store import EXTENDED, QUARANTINE, AtomStore
 from odek.memory.extended.atom_vectors import AtomVectors
 from odek.memory.extended.consolidate import Merged, consolidate
 from odek.memory.extended.find import AtomFinder, Passed
+from odek.memory.extended.nudges import NudgeLog
 from odek.memory.extended.parts import ExtendedParts, RecalledAtoms
 from odek.memory.extended.scoring import Scored, cut
 from odek.memory.extended.upkeep import (
@@ -170,7 +172,14 @@ class ExtendedMemory:
         Raises:
             StoreError: there is none, or it cannot be removed.
         """
-        gone = await self._in_thread(partial(forget, self.store, self._parts.index, atom_id, purge=purge))
+        nudges = NudgeLog(self.store.directory, self.settings, self._parts.now)
+
+        def work() -> Forgotten:
+            with suppress(StoreError):  # a damaged record that names it is told with the traces
+                nudges.forget(atom_id)
+            return forget(self.store, self._parts.index, atom_id, purge=purge)
+
+        gone = await self._in_thread(work)
         if not purge:
             self._jobs.start_soon(self._compact)
         self._parts.emit(MemoryEvent("atom_forgotten", target=gone.atom.type, content=gone.atom.text))

@@ -4,6 +4,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import msgspec
 
 from odek.config.extended_settings import ExtendedSettings
 from odek.errors import StoreError
-from odek.memory.extended.atom import Atom, is_atom_id
-from odek.memory.extended.atom_store import CHUNKS, QUARANTINE, AtomStore, Place
+from odek.memory.extended.atom import Atom, atom_id_of_text, is_atom_id
+from odek.memory.extended.atom_store import CHUNKS, INDEX, QUARANTINE, AtomStore, Place
 from odek.memory.extended.scoring import age_days, retention
 from odek.memory.extended.write import AtomIndex, document_of
+from odek.memory.why import WhyLog
 from odek.trust.scan import scan
 
 __all__ = [
@@ -117,10 +119,12 @@ def forget(store: AtomStore, index: AtomIndex, atom_id: str, *, purge: bool) -> 
         for place in (CHUNKS, QUARANTINE):
             store.remove([atom_id], place)
         index.remove([_DOCUMENT_PREFIX + atom_id])
+    with suppress(StoreError):  # a record that cannot be changed is among the traces
+        WhyLog(store.directory.parent).forget(atom_id)
     if not purge:
         return Forgotten(atom, ())
-    index.compact()
-    return Forgotten(atom, tuple(traces(store.directory.parent, atom_id)))
+    unpurged = () if index.compact() else (f"{store.directory / INDEX}, which another process makes anew,",)
+    return Forgotten(atom, (*unpurged, *traces(store.directory.parent, atom_id)))
 
 
 def remove_unchanged(store: AtomStore, index: AtomIndex, atoms: Sequence[Atom]) -> None:
@@ -219,7 +223,14 @@ def stats(store: AtomStore, settings: ExtendedSettings) -> Stats:
 
 
 def is_fit(atom: Atom) -> bool:
-    """Tell whether a live atom may be indexed: trusted, and its text passes the scan."""
+    """Tell whether a live atom may be indexed: trusted, and its text passes the scan or a person approved it.
+
+    What was approved is told by the id, which is of the text: one that was edited since is scanned.
+    """
+    if atom.source_class == "user_approved" and atom.id == atom_id_of_text(
+        atom.text, atom.type, atom.project
+    ):
+        return True
     return atom.is_trusted and scan(atom.text) is None
 
 

@@ -219,13 +219,15 @@ def store_atoms(
     """
     done: list[Written] = []
     live: dict[str, Atom] = {}
+    waiting: dict[str, Atom] = {}
 
     def known(atom_id: str) -> Atom | None:
         return live.get(atom_id) or store.read(atom_id)
 
     with store.change():
         for atom in atoms:
-            if atom.reason:
+            if atom.reason and not _is_approved(known(atom.id), atom):
+                waiting[atom.id] = atom
                 done.append(Written(atom, "quarantined"))
                 continue
             old = _twin(known, atom, same_as.get(atom.id, ""))
@@ -237,12 +239,22 @@ def store_atoms(
                 kept = msgspec.structs.replace(atom, id=new_atom_id())
             live[kept.id] = kept
             done.append(Written(kept, "added" if old is None else "refreshed"))
-        if waiting := {atom.id: atom for atom in atoms if atom.reason}:
+        if waiting:
             store.write(waiting.values(), QUARANTINE)
         if live:
             store.write(live.values())
             index.add([document_of(atom) for atom in live.values()])
     return done
+
+
+def _is_approved(old: Atom | None, new: Atom) -> bool:
+    """Tell whether a person has approved what the scan holds back again."""
+    return (
+        old is not None
+        and old.source_class == "user_approved"
+        and new.source_class in TRUSTED_SOURCES
+        and normalised(old.text) == normalised(new.text)
+    )
 
 
 def _twin(known: Callable[[str], Atom | None], atom: Atom, same_as: str) -> Atom | None:
