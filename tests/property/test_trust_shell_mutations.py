@@ -49,21 +49,21 @@ def stays(command: str, text: str) -> None:
 
 
 @given(disguised(SIMPLE))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_no_disguise_of_plain_words_lowers_a_class(case: tuple[str, str]) -> None:
     """Spelled, split into variables, printed, given to functions, wrapped and nested."""
     holds(*case)
 
 
 @given(disguised(DANGEROUS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_no_frame_lowers_a_class(case: tuple[str, str]) -> None:
     """Inside branches, loops, functions, other shells and encodings."""
     holds(*case)
 
 
 @given(rewritten(HONEST))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_another_hand_does_not_raise_an_honest_command(case: tuple[str, str]) -> None:
     """Quotes, spaces, comments and groups are a matter of taste."""
     stays(*case)
