@@ -1,7 +1,8 @@
 """How an agent, or a command, comes by Extended Memory. Imported only where it is switched on."""
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ import trio
 
 from odek.config.extended_settings import ExtendedSettings
 from odek.config.settings import Config
-from odek.errors import ConfigError
+from odek.errors import ConfigError, StoreError
 from odek.events import Notice
 from odek.guard import SecondOpinion
 from odek.llm.choice import choose
@@ -25,6 +26,7 @@ from odek.memory.extended.memory_model import DailyBudget, MemoryModel
 from odek.memory.extended.nudges import NudgeLog
 from odek.memory.extended.service import ExtendedMemory, ExtendedParts
 from odek.memory.extended.session_atoms import SessionAtoms
+from odek.memory.extended.tally import Tally
 from odek.memory.extended.turns import AtomTurns, AtomTurnsParts
 from odek.memory.extended.user_model import UserModelFile
 from odek.memory.index_vectors import is_of_words
@@ -43,6 +45,8 @@ class ExtendedLayer(msgspec.Struct, frozen=True):
     memory: ExtendedMemory
     user: UserModelFile
     nudges: NudgeLog
+    tally: Tally
+    object_to: SecondOpinion | None
     model: MemoryModel | None
     jobs: trio.Nursery
 
@@ -72,6 +76,9 @@ async def open_extended(
                     "warning",
                 )
             )
+        counters: Counter[str] = Counter()
+        tally = Tally(memory / EXTENDED, counters, now)
+        stack.push_async_callback(_save, tally)  # after the jobs, which count too
         jobs = await stack.enter_async_context(open_drained_jobs(setup.drain or Drain()))
         embedder = embedder_of(setup)
         open_index = partial(open_atom_index, memory, "" if is_of_words(embedder) else embedder.fingerprint)
@@ -86,12 +93,15 @@ async def open_extended(
             mask=mask,
             now=now,
             object_to=object_to,
+            counters=counters,
         )
         yield ExtendedLayer(
             settings,
             ExtendedMemory(parts, jobs),
             UserModelFile(memory / EXTENDED, settings, now),
             NudgeLog(memory / EXTENDED, settings, now),
+            tally,
+            object_to,
             asked,
             jobs,
         )
@@ -119,7 +129,14 @@ def session_atoms(setup: Setup, layer: ExtendedLayer, session: Session) -> Sessi
         )
         jobs.catch_up()
     parts = AtomTurnsParts(
-        memory=layer.memory, user=layer.user, model=layer.model, jobs=jobs, said=said, emit=setup.emit
+        memory=layer.memory,
+        user=layer.user,
+        model=layer.model,
+        jobs=jobs,
+        said=said,
+        tally=layer.tally,
+        object_to=layer.object_to,
+        emit=setup.emit,
     )
     return SessionAtoms(
         layer.memory,
@@ -173,6 +190,13 @@ async def memory_model_of(
         max_tokens=own.max_tokens,
         temperature=own.temperature,
     )
+
+
+async def _save(tally: Tally) -> None:
+    """Add what was counted to what other processes have; a disk that does not take it is no misfortune."""
+    if tally.is_behind:
+        with suppress(StoreError), trio.CancelScope(shield=True):  # bounded by the wait for the lock
+            await trio.to_thread.run_sync(tally.save)
 
 
 def _read(sessions: Path, session: str) -> Said | None:

@@ -115,15 +115,20 @@ async def _stats(layer: "ExtendedLayer", arguments: argparse.Namespace) -> int:
 
     stats = await layer.memory.stats()
     active = steps(layer)
+    counted = await trio.to_thread.run_sync(layer.tally.read)
     spent = await trio.to_thread.run_sync(layer.model.budget.spent) if layer.model is not None else None
     if arguments.json:
         import msgspec
 
         shown: dict[str, Any] = msgspec.to_builtins(stats)
-        shown |= {"steps": active, "spent_today": msgspec.to_builtins(spent)}
+        shown |= {
+            "steps": active,
+            "spent_today": msgspec.to_builtins(spent),
+            "counted": msgspec.to_builtins(counted),
+        }
         print(json.dumps(shown, indent=2, ensure_ascii=False))
     else:
-        print("\n".join(stats_lines(stats, active, spent, layer.settings)))
+        print("\n".join(stats_lines(stats, active, spent, layer.settings, counted)))
     return 0
 
 

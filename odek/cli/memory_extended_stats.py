@@ -2,10 +2,15 @@
 
 from typing import TYPE_CHECKING
 
+from odek.cli.memory_stores import shown_time
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odek.config.extended_settings import ExtendedSettings
     from odek.extended_wiring import ExtendedLayer
     from odek.memory.extended.memory_model import Spent
+    from odek.memory.extended.tally import Counted
     from odek.memory.extended.upkeep import Stats
 
 __all__ = ["stats_lines", "steps"]
@@ -47,7 +52,11 @@ def steps(layer: "ExtendedLayer") -> dict[str, str]:
 
 
 def stats_lines(
-    stats: "Stats", active: dict[str, str], spent: "Spent | None", settings: "ExtendedSettings"
+    stats: "Stats",
+    active: dict[str, str],
+    spent: "Spent | None",
+    settings: "ExtendedSettings",
+    counted: "Mapping[str, Counted]",
 ) -> list[str]:
     """Return the lines for a person."""
     reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(stats.reasons.items()))
@@ -66,5 +75,11 @@ def stats_lines(
         )
     lines += ["", "steps"]
     lines += [f"  {name:<19} {state}" for name, state in active.items()]
-    lines += [f"cannot be read: {line}" for line in stats.unreadable]
+    if counted:
+        lines += ["", "counted, by all processes"]
+    lines += [
+        f"  {name.replace('_', ' '):<19} {each.count}, last {shown_time(each.last)}"
+        for name, each in sorted(counted.items())
+    ]
+    lines += [f"not recalled: {line}" for line in stats.unreadable]
     return lines

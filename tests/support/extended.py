@@ -29,13 +29,14 @@ async def open_extended(
     mask: Callable[[str], str] = str,
     now: Callable[[], datetime] = lambda: NOW,
     embedder: Embedder | None = None,
+    is_built: bool = True,
     **settings: object,
 ) -> AsyncGenerator[ExtendedMemory]:
-    """Yield an Extended Memory; leaving waits for its background work."""
+    """Yield an Extended Memory; leaving waits for its background work. ``is_built`` makes a missing index."""
     embedder = embedder or ProjectionEmbedder()
     space = "" if is_of_words(embedder) else embedder.fingerprint
     index = open_atom_index(memory, space)
-    if index.needs_rebuild:
+    if is_built and index.needs_rebuild:
         index.rebuild()
     parts = ExtendedParts(
         memory=memory,

@@ -19,6 +19,7 @@ from odek.memory.extended.memory_model import DailyBudget, MemoryModel
 from odek.memory.extended.nudges import Nudge, NudgeLog, nudges_for
 from odek.memory.extended.scoring import retention
 from odek.memory.extended.session_atoms import SessionAtoms
+from odek.memory.extended.tally import Tally
 from odek.memory.extended.turns import AtomTurns, AtomTurnsParts
 from odek.memory.extended.user_model import Focus, Inference, UserModelFile
 from odek.memory.extended.write import Draft
@@ -69,7 +70,15 @@ async def open_session(
             )
             jobs = AtomJobs(parts, nursery)
         turns = AtomTurns(
-            AtomTurnsParts(memory=memory, user=user, model=model, jobs=jobs, said=said, emit=events.append),
+            AtomTurnsParts(
+                memory=memory,
+                user=user,
+                model=model,
+                jobs=jobs,
+                said=said,
+                tally=Tally(directory / "extended", memory.counters, lambda: NOW),
+                emit=events.append,
+            ),
             nursery,
         )
         yield (

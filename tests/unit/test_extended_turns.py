@@ -12,10 +12,12 @@ import trio
 from odek.config.extended_settings import ExtendedSettings
 from odek.errors import ModelError
 from odek.events import Event, Notice
+from odek.guard import SecondOpinion
 from odek.llm.model import ModelRequest, ModelResponse
 from odek.llm.scripted import ScriptedModel, ScriptItem, says
 from odek.memory.extended.atom_jobs import AtomJobs, AtomJobsParts, Said
 from odek.memory.extended.memory_model import DailyBudget, MemoryModel
+from odek.memory.extended.tally import Tally
 from odek.memory.extended.turns import AtomTurns, AtomTurnsParts
 from odek.memory.extended.user_model import Inference, UserModelFile
 from odek.memory.extended.write import Draft
@@ -44,6 +46,7 @@ async def open_turns(
     *,
     is_dedicated: bool = True,
     drafts: Sequence[Draft] = (),
+    object_to: SecondOpinion | None = None,
     **settings: Any,
 ) -> AsyncGenerator[tuple[AtomTurns, Turns, ScriptedModel]]:
     """Yield the layer of one conversation; ``script`` None is no model at all."""
@@ -71,7 +74,14 @@ async def open_turns(
             )
         user = UserModelFile(directory / "extended", chosen, lambda: NOW)
         parts = AtomTurnsParts(
-            memory=memory, user=user, model=model, jobs=jobs, said=world.said, emit=world.events.append
+            memory=memory,
+            user=user,
+            model=model,
+            jobs=jobs,
+            said=world.said,
+            tally=Tally(directory / "extended", memory.counters, lambda: NOW),
+            object_to=object_to,
+            emit=world.events.append,
         )
         world.memory = memory
         yield AtomTurns(parts, nursery), world, scripted
@@ -311,3 +321,37 @@ async def test_inferences_and_atoms_are_dated_by_the_clock(tmp_path: Path) -> No
     user = UserModelFile(tmp_path / "extended", ExtendedSettings(), lambda: NOW)
     _, (pending,) = user.apply([Inference("style.tone", "dry")])
     assert pending.created_at == "2026-06-01T12:00:00Z"
+
+
+async def test_the_guard_looks_over_what_is_given(tmp_path: Path) -> None:
+    """What the guard objects to by now is withheld and counted; what a person approved is not asked about."""
+    asked: list[str] = []
+
+    async def object_to(texts: Sequence[str]) -> list[str]:
+        asked.extend(texts)
+        return ["the guard takes it for an injection" if "heron" in text else "" for text in texts]
+
+    drafts = [
+        *FACTS,
+        Draft("the staging database is backed up by heron", "fact", 1.0, "user_approved"),
+    ]
+    async with open_turns(tmp_path, drafts=drafts, object_to=object_to) as (turns, world, _):
+        recalled = (await turns.before("the staging database")).recalled
+        texts = {each.atom.text for each in recalled.atoms}
+        assert FACTS[0].text not in texts
+        assert drafts[-1].text in texts
+        assert [each.reason for each in recalled.passed].count("withheld") == 1
+        assert drafts[-1].text not in asked
+        assert world.memory.counters["guard_refused"] == 1  # type: ignore[attr-defined]
+
+
+async def test_a_slow_guard_is_not_waited_for(tmp_path: Path, autojump_clock: object) -> None:
+    """The turn goes on with what was looked over when it was kept, and that is counted."""
+
+    async def object_to(_: Sequence[str]) -> list[str]:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async with open_turns(tmp_path, drafts=FACTS, object_to=object_to) as (turns, world, _):
+        assert len((await turns.before("the staging database")).recalled.atoms) == 2
+        assert world.memory.counters["guard_late"] == 1  # type: ignore[attr-defined]

@@ -127,9 +127,12 @@ class AtomStore:
         for place in (CHUNKS, QUARANTINE):
             for atom_id in self.ids(place):
                 try:
-                    self.read(atom_id, place)
+                    atom = self.read(atom_id, place)
                 except StoreError as error:
                     lines.append(str(error))
+                else:
+                    if atom is not None and not atom.text:
+                        lines.append(f"{self.path(atom_id, place)} holds no text")
         return lines
 
     def write(self, atoms: Iterable[Atom], place: Place = CHUNKS) -> None:

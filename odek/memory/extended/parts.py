@@ -1,5 +1,6 @@
 """What Extended Memory works with, and what a turn is given of it. Values alone."""
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +24,8 @@ class ExtendedParts(msgspec.Struct, frozen=True, kw_only=True):
     ``memory`` is the memory's directory. ``index`` is used in threads, one at a time; ``reader``, of
     the same files, in the loop's own. ``project`` is the directory the person works in.
     ``emit`` takes what happens and never waits; ``mask`` hides secrets; ``now`` tells the time.
-    ``object_to`` is a second opinion on new statements, asked after the scan.
+    ``object_to`` is a second opinion on statements, asked after the scan. ``counters`` takes how often
+    something was done without.
     """
 
     memory: Path
@@ -36,6 +38,7 @@ class ExtendedParts(msgspec.Struct, frozen=True, kw_only=True):
     mask: Callable[[str], str]
     now: Callable[[], datetime]
     object_to: SecondOpinion | None = None
+    counters: Counter[str] = msgspec.field(default_factory=Counter)
 
 
 class RecalledAtoms(msgspec.Struct, frozen=True):

@@ -1,6 +1,5 @@
 """Extended Memory as an agent uses it: async, bounded, and never a turn's misfortune."""
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -58,7 +57,7 @@ class ExtendedMemory:
 
     def __init__(self, parts: ExtendedParts, jobs: trio.Nursery) -> None:
         self.settings = parts.settings
-        self.counters: Counter[str] = Counter()
+        self.counters = parts.counters
         self.store = AtomStore(parts.memory / EXTENDED, poll=trio.from_thread.check_cancelled)
         self._parts = parts
         self._jobs = jobs

@@ -78,7 +78,8 @@ class SessionAtoms:
         self._turns.asked(self._turn())
 
     def finished(self) -> None:
-        """Remind, after an answer, of what is worth it; returns at once."""
+        """Remind, after an answer, of what is worth it, and add up what was counted; returns at once."""
+        self._turns.finished()
         if self._memory.settings.proactive_nudges_enabled:
             self._nursery.start_soon(self._nudge)
 

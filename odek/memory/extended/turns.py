@@ -7,6 +7,7 @@ without a model the atoms still come.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -15,14 +16,17 @@ import trio
 
 from odek.errors import LimitReachedError, ModelError, StoreError
 from odek.events import Event, Notice
+from odek.guard import SecondOpinion
 from odek.memory.extended import foresight
 from odek.memory.extended.anaphora import antecedent, resolved
 from odek.memory.extended.atom_jobs import AtomJobs, Said
 from odek.memory.extended.extract_atoms import spoken
+from odek.memory.extended.find import Passed
 from odek.memory.extended.infer_state import INFERENCE_PROMPT, inference_text, parse_inferences
 from odek.memory.extended.memory_model import MemoryModel
 from odek.memory.extended.scoring import Scored
 from odek.memory.extended.service import ExtendedMemory, RecalledAtoms
+from odek.memory.extended.tally import Tally
 from odek.memory.extended.user_model import UserModel, UserModelFile
 
 __all__ = ["AtomTurns", "AtomTurnsParts", "TurnAtoms"]
@@ -37,7 +41,8 @@ class AtomTurnsParts(msgspec.Struct, frozen=True, kw_only=True):
     """What the turns of a conversation work with.
 
     ``model`` is None when there is nobody to ask; ``jobs`` when nothing is to be extracted, as in
-    a subagent. ``said`` returns the conversation as it is now.
+    a subagent. ``said`` returns the conversation as it is now. ``tally`` adds up what is counted.
+    ``object_to`` is a second opinion on what is given, for what may have been edited since it was kept.
     """
 
     memory: ExtendedMemory
@@ -45,6 +50,8 @@ class AtomTurnsParts(msgspec.Struct, frozen=True, kw_only=True):
     model: MemoryModel | None
     jobs: AtomJobs | None
     said: Callable[[], Said]
+    tally: Tally
+    object_to: SecondOpinion | None = None
     emit: Callable[[Event], None]
 
 
@@ -94,6 +101,7 @@ class AtomTurns:
                 recalled, predicted = await self._with_foresight(model, query, recalled)
             if limit.cancelled_caught:
                 self._counters["foresight_late"] += 1
+        recalled = await self._looked_over(recalled)
         offered: list[str] = []
         if self._settings.follow_up_suggestions_enabled:
             offered = foresight.suggestions(predicted, self._settings.follow_up_suggestion_min_confidence)
@@ -111,6 +119,34 @@ class AtomTurns:
             self._turns_since_inference = 0
             self._is_inferring = True
             self._nursery.start_soon(self._infer, self._parts.model)
+
+    def finished(self) -> None:
+        """Add up, after an answer, what was counted; returns at once."""
+        if self._parts.tally.is_behind:
+            self._nursery.start_soon(self._add_up)
+
+    async def _add_up(self) -> None:
+        with suppress(StoreError):  # tried again after the next answer
+            await self._in_thread(self._parts.tally.save)
+
+    async def _looked_over(self, recalled: RecalledAtoms) -> RecalledAtoms:
+        """Return the atoms without those that the guard takes exception to; what a person approved stays."""
+        asked = [each for each in recalled.atoms if each.atom.source_class != "user_approved"]
+        if self._parts.object_to is None or not asked:
+            return recalled
+        objections = [""] * len(asked)
+        with trio.move_on_after(foresight.WAIT_SECONDS) as limit:
+            objections = await self._parts.object_to([each.atom.text for each in asked])
+        if limit.cancelled_caught:  # they passed the scan, and the guard that there was, when they were kept
+            self._counters["guard_late"] += 1
+        refused = [each for each, objection in zip(asked, objections, strict=True) if objection]
+        self._counters["guard_refused"] += len(refused)
+        gone = {each.atom.id for each in refused}
+        return RecalledAtoms(
+            tuple(each for each in recalled.atoms if each.atom.id not in gone),
+            recalled.over_budget,
+            (*recalled.passed, *(Passed(each.atom.id, "withheld", each.likeness) for each in refused)),
+        )
 
     async def _with_foresight(
         self, model: MemoryModel, query: str, recalled: RecalledAtoms

@@ -56,7 +56,10 @@ class Evicted(msgspec.Struct, frozen=True):
 
 
 class Stats(msgspec.Struct, frozen=True):
-    """What there is. ``reasons`` counts why atoms wait; ``index`` is current, behind or missing."""
+    """What there is. ``reasons`` counts why atoms wait; ``index`` is current, behind or missing.
+
+    ``unreadable`` has a line for each file that is among the live ones and is not recalled for what it holds.
+    """
 
     live: int
     pinned: int
@@ -206,7 +209,8 @@ def stats(store: AtomStore, settings: ExtendedSettings) -> Stats:
     Raises:
         StoreError: the directory cannot be read.
     """
-    live = list(store.all())
+    stored = list(store.all())
+    live = [atom for atom in stored if is_fit(atom)]
     waiting = list(store.all(QUARANTINE))
     return Stats(
         live=len(live),
@@ -218,7 +222,16 @@ def stats(store: AtomStore, settings: ExtendedSettings) -> Stats:
         types=dict(Counter(atom.type for atom in live)),
         size_bytes=store.size_bytes(),
         limit_bytes=settings.max_size_mb * _MEGABYTE,
-        unreadable=tuple(store.unreadable()),
+        unreadable=(
+            *store.unreadable(),
+            *(
+                f"{store.path(atom.id)}: its text does not pass the scan"
+                if atom.is_trusted
+                else f"{store.path(atom.id)}: where it comes from cannot be read"
+                for atom in stored
+                if not is_fit(atom)
+            ),
+        ),
     )
 
 

@@ -169,7 +169,8 @@ def judge(
         text=text,
         type=draft.type,
         source_class=draft.source_class,
-        created_at=now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        # To the microsecond: of two decisions in one message, the later one holds.
+        created_at=now.astimezone(UTC).isoformat().replace("+00:00", "Z"),
         confidence=draft.confidence,
         session=origin.session,
         turn=origin.turn,
