@@ -240,6 +240,17 @@ async def test_the_fresher_and_surer_comes_first_among_equals(tmp_path: Path) ->
         assert first.atom.text == "heron holds complaints"
 
 
+async def test_what_is_asked_about_outweighs_age(tmp_path: Path) -> None:
+    """Retention decides between near equals; an old and unsure answer comes before a fresh aside."""
+    old = NOW - timedelta(days=300)
+    async with open_extended(tmp_path, now=lambda: old) as memory:
+        await memory.add([Draft("the billing service keeps invoices in SQLite", "decision", 0.5)])
+    async with open_extended(tmp_path) as memory:
+        await memory.add([Draft("likes a billing lunch on fridays", "fact", 1.0)])
+        found = (await memory.search("where does the billing service keep invoices?"))[0]
+        assert found.atom.text == "the billing service keeps invoices in SQLite"
+
+
 async def test_least_likeness_is_a_setting(tmp_path: Path) -> None:
     """A higher threshold leaves out what shares little with the question."""
     async with open_extended(tmp_path) as memory:

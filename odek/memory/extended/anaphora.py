@@ -27,10 +27,17 @@ def antecedent(message: str, found: Iterable[Scored], now: datetime) -> Atom | N
 
     ``found`` are the atoms that the message itself finds: all are trusted, and like enough.
     """
-    if len(message.split()) > _MAX_WORDS or _PRONOUN.search(message) is None:
+    pronoun = _PRONOUN.search(message)
+    if pronoun is None or len(message.split()) > _MAX_WORDS or _names(message[: pronoun.start()]):
         return None
     recent = [each for each in found if age_days(each.atom.created_at, now) <= RECENT_DAYS]
     return max(recent, key=lambda each: each.likeness).atom if recent else None
+
+
+def _names(before: str) -> bool:
+    """Tell whether what stands before a pronoun names something that it may stand for."""
+    # The first word is written large anyhow, and "I" is not what is asked about.
+    return any(word[0].isupper() and word.split("'")[0] != "I" for word in before.split()[1:])
 
 
 def resolved(message: str, meant: Atom) -> str:

@@ -17,6 +17,7 @@ from odek.memory.extended.scoring import (
     OTHER_PROJECT_FACTOR,
     Scored,
     composite,
+    contrast,
     may_be_recalled,
     retention,
 )
@@ -82,7 +83,7 @@ class AtomFinder:
             trusted_only=True,
             excluded_elsewhere=tuple(sorted(PROJECT_BOUND)),
         )
-        found: list[Scored] = []
+        admitted: list[tuple[Atom, float, float]] = []
         passed: list[Passed] = []
         for hit in self._index.search(query, count, where, floor=0.0, vector=vector):
             atom_id, likeness = atom_id_of(hit.id), likeness_of(hit.relevance)
@@ -94,11 +95,15 @@ class AtomFinder:
             elif not may_be_recalled(atom, project):
                 passed.append(Passed(atom_id, "withheld", likeness))
             else:
-                kept = retention(atom, now, settings.decay_half_life_days)
-                score = composite(likeness, kept) * weight
-                if atom.project not in {"", project}:
-                    score *= OTHER_PROJECT_FACTOR
-                found.append(Scored(atom, likeness, score))
+                admitted.append((atom, likeness, hit.relevance))
+        best = max((relevance for _, _, relevance in admitted), default=0.0)
+        found: list[Scored] = []
+        for atom, likeness, relevance in admitted:
+            kept = retention(atom, now, settings.decay_half_life_days)
+            score = composite(likeness_of(best) * contrast(relevance, best), kept) * weight
+            if atom.project not in {"", project}:
+                score *= OTHER_PROJECT_FACTOR
+            found.append(Scored(atom, likeness, score))
         return found, passed
 
     @property
