@@ -239,15 +239,14 @@ class Index:
         floor: float,
         vector: "Vector | None",
     ) -> list[Hit]:
-        by_words = lexical.candidates(asked, count, where)
         closeness = None
         if vector is not None and self._vectors is not None:
             closeness = self._vectors.closeness(vector, where)
-        candidates = (
-            (each for each in by_words if each.relevance >= floor)
-            if closeness is None
-            else fuse(by_words, closeness, count, least=floor, telling=RELEVANCE_FLOOR)
-        )
+        if closeness is None:
+            candidates = lexical.candidates(asked, count, where, least=floor)
+        else:
+            by_words = lexical.candidates(asked, count, where)
+            candidates = fuse(by_words, closeness, count, least=floor, telling=RELEVANCE_FLOOR)
         found = lexical.load(candidates, count)
         return [
             Hit(

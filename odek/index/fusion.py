@@ -4,7 +4,8 @@ Both are brought to one scale by their best, and added. That does better than to
 ranks, which forget by how much the first is better than the second.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from operator import itemgetter
 
 from odek.index.ranking import Candidate
@@ -31,7 +32,7 @@ _SPARE = 8
 
 
 def fuse(
-    candidates: Sequence[Candidate], closeness: Closeness, count: int, *, least: float, telling: float
+    candidates: Iterable[Candidate], closeness: Closeness, count: int, *, least: float, telling: float
 ) -> Iterator[Candidate]:
     """Yield the documents that words or vectors find, best first.
 
@@ -43,9 +44,10 @@ def fuse(
         telling: The relevance from which on words say that a document is about the question.
     """
     found = {each.version: each for each in closeness.nearest(count + _SPARE)}
-    found |= {each.version: each for each in candidates[: count * _WORDS_PER_DOCUMENT + _SPARE]}
+    by_words = list(islice(candidates, count * _WORDS_PER_DOCUMENT + _SPARE))
+    found |= {each.version: each for each in by_words}
     close = closeness.of([*found])
-    words_unit = 1 / max(telling, candidates[0].relevance if candidates else 0.0)
+    words_unit = 1 / max(telling, by_words[0].relevance if by_words else 0.0)
     vectors_unit = 1 / max([_GOOD_CLOSENESS, *close.values()])
     scores: list[tuple[float, float, Candidate]] = []
     for version, each in found.items():  # plain numbers: this runs for every question

@@ -38,12 +38,17 @@ _WRITER_BYTES = 50_000_000
 _BULK_WRITER_BYTES = 100_000_000
 _BULK_CHARACTERS = 200_000
 
-# Units that are looked at for each document asked for: an episode has about eight. More find no better.
-_UNITS_PER_DOCUMENT = 8
+# Units that are looked at for each document asked for: an episode has about eight. Twice as many find no
+# better, and take a tenth longer. Where they are of too few documents, more are looked at.
+_UNITS_PER_DOCUMENT = 4
+_MORE_UNITS = 4
 # A statement is one unit; several are looked at because of those that are of the same score.
 _UNITS_PER_ATOM = 2
 _MIN_UNITS = 32
 
+# Terms whose frequencies are kept, half a megabyte: a question shares small words with the one before it,
+# and a turn asks the same several times.
+_KEPT_FREQUENCIES = 4_096
 
 # Fewer that are gone cost nothing worth the work; and half as many as there are make a query a third slower.
 _MIN_REMOVED_UNITS = 2_000
@@ -90,6 +95,7 @@ class LexicalIndex:
         self._seal: Seal = {}
         self._schema = new_schema()
         self._sizes: dict[str, int] = {}
+        self._frequencies: dict[str, int] = {}
         with _translated(directory):
             if not create:
                 self._seal = verified(directory)
@@ -137,8 +143,12 @@ class LexicalIndex:
             self._commit(changed, [self._term("document", version) for version in outdated])
         return len(names.union(document.id for document in changed))
 
-    def candidates(self, asked: Asked, count: int, where: Filter) -> list[Candidate]:
-        """Return all documents among the best units, at least ``count`` if there are as many; best first.
+    def candidates(
+        self, asked: Asked, count: int, where: Filter, *, least: float = 0.0
+    ) -> Iterable[Candidate]:
+        """Return the documents among the best units that are of the ``least`` relevance, best first.
+
+        Without it these are at least ``count`` if there are as many.
 
         Raises:
             IndexDamagedError: the files cannot be read.
@@ -147,14 +157,19 @@ class LexicalIndex:
         limit = min(max(_MIN_UNITS, units), max(self._size(), 1))
         with _translated(self.directory):
             planned, query = self._query(asked, where)
-            hits = self._searcher.search(query, limit, count=False).hits if planned.terms else []
-            if not hits:
-                return []
-            addresses = [address for _, address in hits]
-            versions, bits = self._column("document", addresses), self._column("bits", addresses)
-        # What is not among the hits may score as the last of them, and no better.
-        unseen = hits[-1][0] if len(hits) == limit < self._size() else 0.0
-        return by_document(zip(hits, versions, bits, strict=True), unseen, planned.scale)
+            while planned.terms:
+                hits = self._searcher.search(query, limit, count=False).hits
+                is_cut = len(hits) == limit < self._size()
+                addresses = [address for _, address in hits]
+                versions = self._column("document", addresses)
+                if is_cut and len(set(versions)) < count:  # most are passages of a few long texts
+                    limit = min(limit * _MORE_UNITS, self._size())
+                    continue
+                # What is not among the hits may score as the last of them, and no better.
+                unseen = hits[-1][0] if is_cut else 0.0
+                parts = zip(hits, versions, self._column("bits", addresses), strict=True)
+                return by_document(parts, unseen, planned.scale, least)
+        return ()
 
     def load(self, ranked: Iterable[Candidate], count: int) -> list[Found]:
         """Return the first ``count`` of ``ranked``, which is best first.
@@ -230,6 +245,7 @@ class LexicalIndex:
     def _load(self) -> None:
         self._index.reload()
         self._searcher = self._index.searcher()
+        self._frequencies.clear()
         self._sizes = {scope: self._frequency(scope + LENGTH_TERM) for scope in SCOPES}
 
     def _size(self) -> int:
@@ -256,15 +272,17 @@ class LexicalIndex:
         library, should = self._library.Query, self._library.Occur.Should
         scopes = [scope for scope in scopes_of(where) if self._sizes[scope]]
         everything = self._size()
-        found: dict[str, int] = {}
-
-        doc_freq = self._searcher.doc_freq
+        found = self._frequencies
+        if len(found) > _KEPT_FREQUENCIES:
+            found.clear()
 
         def frequency(term: str) -> int:
             total = 0
             for scope in scopes:
                 name = scope + term
-                found[name] = times = doc_freq("terms", name)
+                times = found.get(name)
+                if times is None:
+                    found[name] = times = self._frequency(name)
                 total += times
             return total
 

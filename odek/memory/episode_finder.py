@@ -52,7 +52,8 @@ class EpisodeFinder:
         """Return which of the ``count`` episodes that ``query`` is most about are relevant enough.
 
         ``seen`` is the directory as it is; another one than before says that something may have
-        changed. With ``explain`` those that must not be given are named too, if they are as near.
+        changed. With ``explain`` others are named too: those that are too far, and as near as
+        they are those that must not be given.
 
         Raises:
             StoreError: there is no index, and searching the texts themselves takes too long.
@@ -60,29 +61,30 @@ class EpisodeFinder:
         if seen is not self._seen:
             await self._index.freshen(_ALL.kinds)
             self._seen = seen
-        hits = await self._index.search(query, count, _TRUSTED)
-        near = [hit for hit in hits if hit.relevance >= floor]
-        episodes = await self._episodes(near)
-        if not all(self._is_current(hit, episodes[hit.id]) for hit in near):
+        hits = await self._index.search(query, count, _TRUSTED, floor=floor)
+        episodes = await self._episodes(hits)
+        if not all(self._is_current(hit, episodes[hit.id]) for hit in hits):
             await self._index.freshen(_ALL.kinds)
-            hits = await self._index.search(query, count, _TRUSTED)
-            near = [hit for hit in hits if hit.relevance >= floor]
-            episodes = await self._episodes(near)
+            hits = await self._index.search(query, count, _TRUSTED, floor=floor)
+            episodes = await self._episodes(hits)
         found = tuple(
             Hit(each.document, hit.relevance, "" if hit.passage in each.document.text else hit.passage)
-            for hit in near
+            for hit in hits
             if (each := episodes[hit.id]).document is not None
             and each.is_recallable
             and self._is_current(hit, each)
         )
-        left_out = [
+        return FoundEpisodes(found, await self._left_out(query, count, floor) if explain else ())
+
+    async def _left_out(self, query: str, count: int, floor: float) -> tuple[Considered, ...]:
+        """Return which of the episodes that are most alike are too far, and which must not be given."""
+        hits = await self._index.search(query, count, _TRUSTED)
+        far = [
             Considered("episode", subject_of(hit.id), "score", relevance=round(hit.relevance, 2))
             for hit in hits
             if hit.relevance < floor
         ]
-        if explain:
-            left_out += await self._barred(query, count, {hit.id for hit in hits})
-        return FoundEpisodes(found, tuple(left_out))
+        return (*far, *await self._barred(query, count, {hit.id for hit in hits}))
 
     async def _barred(self, query: str, count: int, known: set[str]) -> list[Considered]:
         hits = [hit for hit in await self._index.search(query, count, _ALL) if hit.id not in known]

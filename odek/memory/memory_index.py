@@ -81,25 +81,25 @@ class MemoryIndex:
         self._vectors = IndexVectors(embedder, self._tell) if embedder is not None else None
         self._vectors_of_ns = 0  # the index that all vectors were made of
 
-    async def search(self, query: str, count: int, where: Filter) -> list[Hit]:
-        """Return what ``query`` is about, best first, however little.
+    async def search(self, query: str, count: int, where: Filter, *, floor: float = 0.0) -> list[Hit]:
+        """Return what ``query`` is about, best first, and nothing whose relevance is below the ``floor``.
 
         Without an index the texts are searched in their short forms.
 
         Raises:
             StoreError: there is no index, and searching the texts themselves takes too long.
         """
-        found = await self.look_up(query, count, where)
+        found = await self.look_up(query, count, where, floor=floor)
         if found is not None:
             return found
         with trio.move_on_after(SCAN_SECONDS):
             # Abandoned when it takes too long: it only reads.
             return await trio.to_thread.run_sync(
-                partial(self._scan, query, count, where), abandon_on_cancel=True, limiter=self._limiter
+                partial(self._scan, query, count, where, floor), abandon_on_cancel=True, limiter=self._limiter
             )
         raise StoreError("there is no index yet, and searching the texts themselves takes too long")
 
-    async def look_up(self, query: str, count: int, where: Filter) -> list[Hit] | None:
+    async def look_up(self, query: str, count: int, where: Filter, *, floor: float = 0.0) -> list[Hit] | None:
         """Return what the index finds, None while there is none; it is made behind the agent then.
 
         What is open and did not change is searched on the spot, in less time than handing it to a
@@ -110,12 +110,12 @@ class MemoryIndex:
             vector = await self._vectors.of_question(query)
         index = self._index
         if index is not None and not self._reading.locked() and index.is_warm:
-            hits = index.search(query, count, where, floor=0.0, vector=vector)
+            hits = index.search(query, count, where, floor=floor, vector=vector)
             if hits or index.is_warm:  # else its files turned out to be damaged
                 await trio.lowlevel.checkpoint_if_cancelled()
                 return hits
         async with self._reading:
-            found = await self._guarded(partial(self._search, query, count, where, vector))
+            found = await self._guarded(partial(self._search, query, count, where, floor, vector))
         if self._index is not None and self._index.damage:
             self._tell(f"memory: {self._index.damage}; it is made anew")
         if found is None:
@@ -206,19 +206,22 @@ class MemoryIndex:
         if await run(partial(self.upkeep.without_vectors, 1)) == []:
             self._vectors_of_ns = changed_ns
 
-    def _search(self, query: str, count: int, where: Filter, vector: "Vector | None") -> list[Hit] | None:
+    def _search(
+        self, query: str, count: int, where: Filter, floor: float, vector: "Vector | None"
+    ) -> list[Hit] | None:
         """Search the index; None when there is none that can be used."""
         if self._index is None and self.upkeep.directory.is_dir():
             self._index = self.upkeep.open()
         if self._index is None:
             return None
-        hits = self._index.search(query, count, where, floor=0.0, vector=vector)
+        hits = self._index.search(query, count, where, floor=floor, vector=vector)
         return hits if hits or not self._index.needs_rebuild else None
 
-    def _scan(self, query: str, count: int, where: Filter) -> list[Hit]:
+    def _scan(self, query: str, count: int, where: Filter, floor: float) -> list[Hit]:
         from odek.index.scan import scan
 
-        return scan(self.upkeep.briefs(where.kinds or self.upkeep.kinds), query, count, where)
+        hits = scan(self.upkeep.briefs(where.kinds or self.upkeep.kinds), query, count, where)
+        return [hit for hit in hits if hit.relevance >= floor]
 
     async def _write(self, work: Callable[[], _T], *, abandon: bool = False) -> _T | None:
         async with self._writing:

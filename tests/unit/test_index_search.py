@@ -155,6 +155,16 @@ def test_a_long_text_is_found_by_its_passage(tmp_path: Path) -> None:
     assert "wifi password" in hit.passage
 
 
+def test_one_long_text_takes_nobodys_place(tmp_path: Path) -> None:
+    """A session of which a hundred passages match leaves room for all others that are asked for."""
+    long = "\n".join(
+        f"{number}. the kettle, the kettle and its lid " + "so on " * 120 for number in range(150)
+    )
+    short = [note(f"s{number}", "the kettle is in the cupboard of the kitchen") for number in range(7)]
+    index = index_of(tmp_path, [note("long", long, kind="session"), *short])
+    assert sorted(ids(index.search("kettle", 8, floor=0))) == ["long", *sorted(each.id for each in short)]
+
+
 def test_replaced_and_removed_texts_are_gone(tmp_path: Path) -> None:
     """A document added again is found by its new words alone; a removed one not at all."""
     index = index_of(tmp_path, documents(20))
