@@ -4,6 +4,7 @@ async with open_agent(setup) as opened:
     result = await run_turn(opened.agent, text)
 """
 
+import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -22,6 +23,7 @@ from odek.events import Event, Notice, PlanChanged
 from odek.first_answer import FirstAnswer
 from odek.gate import PolicyGate
 from odek.guard import SecondOpinion, guard_of
+from odek.home import access_hint
 from odek.llm.choice import choose
 from odek.llm.model import Model
 from odek.loop import Agent
@@ -43,7 +45,8 @@ from odek.sessions.session import Session
 from odek.sessions.store import SessionStore
 from odek.sessions.unsaved import unsaved_session
 from odek.setup import Setup
-from odek.subagents import DELEGATE_TASKS, DelegationParts, open_delegation
+from odek.subagents import DelegationParts, open_delegation
+from odek.tool_choice import chosen_tools, unavailable_tools
 from odek.tools.edit_files import PatchTool, WriteFileTool
 from odek.tools.http_get import HttpGetTool
 from odek.tools.listing import GlobTool, TreeTool
@@ -194,7 +197,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             )
         agent = Agent(
             model=model,
-            tools=_chosen(offered, config),
+            tools=chosen_tools(offered, config),
             gate=AuditedGate(gate, auditor, masker.mask),
             transcript=session,
             emit=auditor.hear,
@@ -206,7 +209,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
             thinking=config.thinking,
             memory=turns,
             on_budget=lambda budget: budgets.__setitem__(slice(None), [budget]),
-            unavailable=_unavailable(offered, config, setup.depth),
+            unavailable=unavailable_tools(offered, config, setup.depth),
             note_turn=auditor.after(
                 partial(note_turn, session, ending, buffer=config.memory.buffer_enabled, atoms=atoms)
             ),
@@ -306,7 +309,8 @@ async def _open_session(
         except StoreBusyError:
             raise
         except StoreError as error:  # as with a full disk: the work goes on, and the person is told
-            setup.emit(Notice(f"this session is not kept: {error}", "warning"))
+            hint = access_hint(str(error), os.environ)
+            setup.emit(Notice(f"this session is not kept: {error}{hint}", "warning"))
             session = unsaved_session(model, setup.task)
     else:
         session = unsaved_session(model, setup.task)
@@ -356,39 +360,6 @@ def _memory_tool(memory: Memory, session: Session, layer: "ExtendedLayer | None"
     from odek.tools.memory_atoms import ExtendedMemoryTool
 
     return ExtendedMemoryTool(memory, partial(origin_of, session), layer.memory, layer.user)
-
-
-def _chosen(offered: list[Tool[Any]], config: Config) -> dict[str, Tool[Any]]:
-    """Return the tools that the configuration leaves, in their fixed order.
-
-    Raises:
-        ConfigError: it names a tool that does not exist.
-    """
-    names = [tool.name for tool in offered]
-    names += [DELEGATE_TASKS] if DELEGATE_TASKS not in names else []  # known, wherever it may be used
-    for key, named in (("tools.enabled", config.tools.enabled), ("tools.disabled", config.tools.disabled)):
-        for name in named:
-            if name not in names:
-                raise ConfigError(f"{key}: there is no tool {name!r}; the tools are: {', '.join(names)}")
-    enabled = set(config.tools.enabled or names) - set(config.tools.disabled)
-    return {tool.name: tool for tool in offered if tool.name in enabled}
-
-
-def _unavailable(offered: list[Tool[Any]], config: Config, depth: int) -> dict[str, str]:
-    """Say of each tool that the agent is not given why that is so."""
-    chosen = _chosen(offered, config)
-    reasons = {
-        tool.name: f"{tool.name} is switched off by the configuration"
-        for tool in offered
-        if tool.name not in chosen
-    }
-    most = config.subagent.max_depth
-    if depth >= most:
-        who = f"a subagent at depth {depth}" if depth else "the first agent"
-        reasons[DELEGATE_TASKS] = (
-            f"{DELEGATE_TASKS} cannot be used here: this is {who}, and subagent.max_depth is {most}"
-        )
-    return reasons
 
 
 def _limits(config: Config) -> Limits:

@@ -8,8 +8,10 @@ __all__ = ["say", "say_where"]
 
 
 def say(text: str) -> None:
-    """Write a line about an error to stderr."""
-    print(f"odek: {_masked(text)}", file=sys.stderr)
+    """Write a line about an error to stderr, with what to do where odek's files are closed to this user."""
+    from odek.home import access_hint
+
+    print(f"odek: {_masked(text + access_hint(text, os.environ))}", file=sys.stderr)
 
 
 def say_where(error: BaseException) -> None:

@@ -97,6 +97,13 @@ class Parser(argparse.ArgumentParser):
         if self.add_help:
             self._actions[0].help = "show this help and exit"
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; a parser with commands below it shows its help to whoever names none."""
+        if self._subparsers is not None and not args:
+            self.print_help()
+            self.exit()
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         """Print ``message`` and leave."""
         self.exit(EXIT_SETUP, f"{self.prog}: {message} (see `{self.prog} --help`)\n")
@@ -158,9 +165,12 @@ def entry() -> NoReturn:
         status = 0
     except Exception as error:  # noqa: BLE001 - whatever it is, the person is told in a line
         from odek.cli.last_words import say, say_where
+        from odek.storage.files import describe
 
         if os.environ.get("ODEK_DEBUG"):
             say_where(error)
+        elif isinstance(error, PermissionError) and error.filename:
+            say(f"cannot use {error.filename}: {describe(error)}")
         else:
             text = " ".join(f"{type(error).__name__}: {error}".split())
             say(f"internal error: {text} (ODEK_DEBUG=1 shows where)")

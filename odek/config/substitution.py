@@ -8,6 +8,7 @@ __all__ = ["looks_like_credential", "names_in", "substitute", "substitute_public
 
 _REFERENCE = late_pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _CREDENTIAL_NAME = late_pattern(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|PRIVATE|AUTH|COOKIE|PWD|DSN")
+_WORKING_DIRECTORIES = {"PWD", "OLDPWD"}
 _URL_WITH_USER = late_pattern(r"://[^/\s]*@")
 
 
@@ -53,7 +54,7 @@ def substitute_public(text: str, environ: Mapping[str, str], secret_names: Colle
 
 def looks_like_credential(name: str) -> bool:
     """Say whether a variable's name is one that secrets go by."""
-    return bool(_CREDENTIAL_NAME.search(name.upper()))
+    return name not in _WORKING_DIRECTORIES and bool(_CREDENTIAL_NAME.search(name.upper()))
 
 
 def _replace(text: str, value_of: Callable[[str], str]) -> str:

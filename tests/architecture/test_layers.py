@@ -49,6 +49,7 @@ LAYERS = {
     "odek.processes": 3,
     "odek.app": 4,
     "odek.setup": 4,
+    "odek.tool_choice": 4,
     "odek.sandbox_wiring": 4,
     "odek.audit_wiring": 4,
     "odek.memory_wiring": 4,

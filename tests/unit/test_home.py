@@ -1,11 +1,13 @@
 """Where odek keeps its files."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from odek.errors import ConfigError
-from odek.home import home_directory, home_name
+from odek.home import access_hint, home_directory, home_name
+from tests.support.permissions import locked
 
 
 @pytest.mark.parametrize(
@@ -38,3 +40,32 @@ def test_no_home_at_all_is_said() -> None:
     """A user who is nobody is told which variable to set."""
     with pytest.raises(ConfigError, match="set HOME or ODEK_HOME"):
         home_directory({"ODEK_HOME": "~no-such-user-here/x"})
+
+
+def test_a_home_of_somebody_else_is_told_how_to_get_back(tmp_path: Path) -> None:
+    """After one run with `sudo` the person learns whose the files are, and both ways on."""
+    home = tmp_path / ".odek"
+    home.mkdir()
+    reason = f"cannot read {home}/sessions: permission denied"
+    with locked(home):
+        told = access_hint(reason, {"HOME": str(tmp_path)})
+
+    way = "sudo chown -R" if os.geteuid() == 0 else "chmod u+rwx"  # only the superuser can make it another's
+    assert way in told
+    assert str(home) in told
+    assert "ODEK_HOME" in told
+
+
+def test_a_home_that_cannot_be_made_is_told_where_else_to_go(tmp_path: Path) -> None:
+    """A home directory that cannot be written to, as in many containers."""
+    environ = {"HOME": str(tmp_path)}
+
+    assert access_hint(f"cannot create {tmp_path}/.odek: permission denied", environ) == (
+        "; set ODEK_HOME to a directory of yours"
+    )
+
+
+@pytest.mark.parametrize("reason", ["the disk is full", "./odek.json cannot be written: permission denied"])
+def test_what_has_nothing_to_do_with_the_home_gets_no_advice(reason: str, tmp_path: Path) -> None:
+    """Advice that does not help is worse than none."""
+    assert access_hint(reason, {"HOME": str(tmp_path)}) == ""

@@ -30,6 +30,18 @@ def test_an_error_and_its_traceback_are_masked(
     assert "Traceback" in told
 
 
+def test_the_working_directory_is_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``PWD`` sounds like a password and holds none: paths in an error stay readable."""
+    monkeypatch.setenv("ODEK_HOME", str(tmp_path))
+    monkeypatch.setenv("PWD", "/home/ada/project")
+
+    say("cannot read /home/ada/project/notes.md")
+
+    assert capsys.readouterr().err == "odek: cannot read /home/ada/project/notes.md\n"
+
+
 def test_a_secrets_file_that_cannot_be_read_is_no_second_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,55 @@
+"""The command line itself: what is said to whoever has not named enough."""
+
+from pathlib import Path
+
+import pytest
+
+from odek.cli.last_words import say
+from odek.cli.main import entry, main
+from tests.support.permissions import locked
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize("words", [[], ["session"], ["memory"], ["memory", "extended"], ["config"]], ids=str)
+def test_a_command_without_its_action_shows_its_help(words: list[str], capsys: Output) -> None:
+    """Whoever types the first half of a command is shown the other half."""
+    with pytest.raises(SystemExit) as left:
+        main(words)
+
+    told = capsys.readouterr()
+    assert left.value.code == 0
+    assert told.out.startswith(f"usage: {' '.join(['odek', *words])} ")
+    assert told.err == ""
+
+
+@pytest.mark.parametrize("words", [["bogus"], ["session", "bogus"], ["risk"]], ids=str)
+def test_a_wrong_word_or_a_missing_argument_is_one_line(words: list[str], capsys: Output) -> None:
+    """An error stays an error, and ends with 3."""
+    with pytest.raises(SystemExit) as left:
+        main(words)
+
+    told = capsys.readouterr()
+    assert (left.value.code, told.out, told.err.count("\n")) == (3, "", 1)
+
+
+def test_files_that_are_closed_to_this_user_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    """No internal error where the home belongs to somebody else: the path, and what to do."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("ODEK_HOME", str(home))
+    monkeypatch.setattr("sys.argv", ["odek", "ps"])
+    (home / "run").mkdir(parents=True)
+    say("this loads what an error needs, for another user may not read the modules")
+    main(["ps"])
+    capsys.readouterr()
+
+    with locked(home), pytest.raises(SystemExit) as left:
+        entry()
+
+    told = capsys.readouterr().err
+    assert left.value.code == 1
+    assert told.startswith(f"odek: cannot use {home}/run: permission denied; ")
+    assert "ODEK_HOME" in told
+    assert told.count("\n") == 1
