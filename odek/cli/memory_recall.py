@@ -24,6 +24,7 @@ _OUTCOMES = {
     "budget": "no room beside better ones",
     "untrusted": "untrusted, waits for review",
     "withheld": "withheld",
+    "offered": "offered to the person",
 }
 
 
@@ -192,6 +193,8 @@ def _item(item: "Considered") -> str:
     score = ""
     if item.relevance is not None:
         score = f" (relevance {item.relevance:.2f})"
+    elif item.score is not None and item.kind == "atom":
+        score = f" (score {item.score:.2f})"
     elif item.score is not None:
         score = f" (likeness {item.score:.2f}, common words {item.words})"
     reason = f": {item.reason}" if item.reason else ""

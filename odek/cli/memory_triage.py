@@ -48,8 +48,8 @@ async def _ask(terminal: "Terminal", layer: "ExtendedLayer", item: "Atom | Pendi
     is_atom = isinstance(item, Atom)
     lines = atom_lines(item) if isinstance(item, Atom) else pending_lines(item)
     yes, no = ("p promote", "f forget") if is_atom else ("c confirm", "r reject")
+    terminal.discard_input()  # a key is for what is on the screen, and no key pressed then is lost
     await terminal.write("\n".join([*lines, f"{yes} · {no} · s skip · q quit "]))
-    terminal.discard_input()
     keys = {yes[0], no[0], "s", "q"}
     while (key := (await terminal.read_key()).lower()) not in keys:
         if key in {"\x03", "\x04", ""}:

@@ -44,7 +44,7 @@ _FLOOR_OF_MODELS = 0.3
 
 _STOPPED = STOP_WORDS | {stem(word) for word in STOP_WORDS}
 
-Outcome = Literal["injected", "score", "duplicate", "budget", "untrusted", "withheld"]
+Outcome = Literal["injected", "score", "duplicate", "budget", "untrusted", "withheld", "offered"]
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -76,13 +76,13 @@ class Hit(msgspec.Struct, frozen=True):
 class Considered(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one thing that was considered for a turn.
 
-    ``kind`` says of what; ``id`` is the session's id, the file and the number of the entry, or
-    the atom's id. ``score`` is the cosine, or what an atom counts; ``relevance`` is that of the
-    index; None when it was not computed. ``words`` counts the telling words shared with the
-    question. ``reason`` explains an outcome.
+    ``kind`` says of what; ``id`` is the session's id, the file and the number of the entry, the
+    atom's id, or which part of what is known of the person. ``score`` is the cosine, or what an atom
+    counts; ``relevance`` is that of the index; None when it was not computed. ``words`` counts the
+    telling words shared with the question. ``reason`` explains an outcome.
     """
 
-    kind: Literal["episode", "fact", "atom"]
+    kind: Literal["episode", "fact", "atom", "person"]
     id: str
     outcome: Outcome
     score: float | None = None

@@ -23,6 +23,7 @@ from odek.memory.extended.tally import Tally
 from odek.memory.extended.turns import AtomTurns, AtomTurnsParts
 from odek.memory.extended.user_model import Focus, Inference, UserModelFile
 from odek.memory.extended.write import Draft
+from odek.memory.recall import Considered
 from odek.messages import Message, UserMessage
 from tests.support.extended import NOW, open_extended
 
@@ -181,11 +182,13 @@ async def test_the_style_is_told_or_not(tmp_path: Path) -> None:
     """``style_mirroring_enabled`` decides whether the model is told how this person likes to be answered."""
     known = (Inference("style.verbosity", "short"),)
     async with open_session(tmp_path, inferences=known) as (session, _):
-        texts, _ = await session.context("hello", [])
+        texts, considered = await session.context("hello", [])
         assert texts == ("This person prefers answers like this: verbosity: short.",)
-        assert (await session.context("hello again", texts))[0] == ()  # it is in the conversation already
+        assert considered == (Considered("person", "style and focus", "injected"),)
+        again = await session.context("hello again", texts)  # it is in the conversation already
+        assert again == ((), (Considered("person", "style and focus", "duplicate"),))
     async with open_session(tmp_path, style_mirroring_enabled=False) as (session, _):
-        assert (await session.context("hello", []))[0] == ()
+        assert await session.context("hello", []) == ((), ())
 
 
 async def test_atoms_are_told_once(tmp_path: Path) -> None:
@@ -219,7 +222,8 @@ async def test_after_a_break_the_model_is_told_where_it_stopped(
         last_seen=last_seen,
         proactive_return_after_break=is_on,
     ) as (session, _):
-        texts, _ = await session.context("let us go on", [])
+        texts, considered = await session.context("let us go on", [])
+        assert ("return after break" in [each.id for each in considered]) is is_told
         told = "\n".join(texts)
         assert ("back after 4 days" in told) is is_told
         assert ("asks who signs the invoices" in told) is is_told

@@ -1,6 +1,6 @@
 """Extended Memory in one session: what the model is told with each message, and what a person is offered."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import trio
@@ -71,7 +71,13 @@ class SessionAtoms:
         back = await self._return_note(told)
         about = back or told
         texts = [about if about not in earlier else "", atoms_text(new)]
-        return tuple(filter(None, texts)), _considered(given, shown)
+        of_person = _of_person(
+            {"return after break": back, "style and focus": told if not back else ""},
+            is_known=about in earlier,
+            is_resolved=given.query != message,
+            offered=len(given.suggestions),
+        )
+        return tuple(filter(None, texts)), (*_considered(given, shown), *of_person)
 
     def asked(self) -> None:
         """Begin what runs beside the answer."""
@@ -115,6 +121,20 @@ class SessionAtoms:
             return
         if nudge is not None:
             self._emit(Notice(f"💡 {nudge.text}"))
+
+
+def _of_person(
+    told: Mapping[str, str], *, is_known: bool, is_resolved: bool, offered: int
+) -> tuple[Considered, ...]:
+    """Return the record of what a turn is given beside atoms."""
+    outcome: Outcome = "duplicate" if is_known else "injected"
+    found = [Considered("person", name, outcome) for name, text in told.items() if text]
+    if is_resolved:
+        reason = "the message was looked up with the recent atom that its pronoun may stand for"
+        found.append(Considered("person", "anaphora", "injected", reason=reason))
+    if offered:
+        found.append(Considered("person", "follow-ups", "offered", reason=f"{offered} below the answer"))
+    return tuple(found)
 
 
 def _considered(given: TurnAtoms, shown: frozenset[str]) -> tuple[Considered, ...]:
