@@ -88,7 +88,7 @@ class Index:
     @property
     def is_warm(self) -> bool:
         """Whether a search would be answered by what is open: no file is to be opened or read again."""
-        return self._generations.is_fresh
+        return self._generations.fresh is not None
 
     @property
     def damage(self) -> str:
@@ -109,15 +109,17 @@ class Index:
         With its ``vector`` documents that are close to it are found too, whatever their words.
         Where there are no vectors to compare with, words alone decide.
         """
-        asked = ask(query)
-        if not asked.words or count < 1:
-            return []
-        if (lexical := self._generations.refresh()) is not None:
-            try:
-                return self._found(lexical, asked, count, where, floor, vector)
-            except IndexDamagedError as error:
-                self._generations.give_up(error)
+        lexical = self._generations.refresh()
+        found = self._found(lexical, query, count, where, floor, vector)
+        if found is not None:
+            return found
         return [hit for hit in scan(self._source(), query, count, where) if hit.relevance >= floor]
+
+    def search_warm(
+        self, query: str, count: int, where: Filter, *, floor: float, vector: "Vector | None"
+    ) -> list[Hit] | None:
+        """Return what ``search`` does, None unless what is open answers: no file is opened or read again."""
+        return self._found(self._generations.fresh, query, count, where, floor, vector)
 
     def without_vectors(self, limit: int, where: Filter = ANY) -> list[tuple[int, str]]:
         """Return up to ``limit`` documents that have no vector yet: their version, and the text to embed.
@@ -231,6 +233,27 @@ class Index:
         return VectorIndex(self._directory / _VECTORS, self._space) if self._space else None
 
     def _found(
+        self,
+        lexical: LexicalIndex | None,
+        query: str,
+        count: int,
+        where: Filter,
+        floor: float,
+        vector: "Vector | None",
+    ) -> list[Hit] | None:
+        """Return what a generation finds, None if there is none or its files turn out to be damaged."""
+        asked = ask(query)
+        if not asked.words or count < 1:
+            return []
+        if lexical is None:
+            return None
+        try:
+            return self._ranked(lexical, asked, count, where, floor, vector)
+        except IndexDamagedError as error:
+            self._generations.give_up(error)
+            return None
+
+    def _ranked(
         self,
         lexical: LexicalIndex,
         asked: Asked,

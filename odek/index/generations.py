@@ -65,13 +65,16 @@ class Generations:
         return self._seen_seal[1] if self.refresh() is not None and self._seen_seal is not None else 0
 
     @property
-    def is_fresh(self) -> bool:
-        """Whether one is open and shows all that was written: nothing is to be opened or read again."""
-        return (
-            self._lexical is not None
+    def fresh(self) -> LexicalIndex | None:
+        """The one that is open, if it shows all that was written: nothing is to be opened or read again."""
+        lexical = self._lexical
+        if (
+            lexical is not None
             and _stamp(self._current) == self._seen_current
-            and _stamp(self._lexical.seal_path) == self._seen_seal
-        )
+            and _stamp(lexical.seal_path) == self._seen_seal
+        ):
+            return lexical
+        return None
 
     def refresh(self, *, is_writer: bool = False) -> LexicalIndex | None:
         """Return the generation that answers, with all that others have written by now.

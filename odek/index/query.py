@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import msgspec
 
@@ -67,6 +68,7 @@ class Plan(msgspec.Struct, frozen=True):
     scale: float
 
 
+@lru_cache(maxsize=8)  # a turn asks the same of several kinds of text
 def ask(query: str) -> Asked:
     """Return ``query`` as terms.
 

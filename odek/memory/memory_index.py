@@ -109,9 +109,9 @@ class MemoryIndex:
         if self._vectors is not None and "episode" in where.kinds:
             vector = await self._vectors.of_question(query)
         index = self._index
-        if index is not None and not self._reading.locked() and index.is_warm:
-            hits = index.search(query, count, where, floor=floor, vector=vector)
-            if hits or index.is_warm:  # else its files turned out to be damaged
+        if index is not None and not self._reading.locked():
+            hits = index.search_warm(query, count, where, floor=floor, vector=vector)
+            if hits is not None:
                 await trio.lowlevel.checkpoint_if_cancelled()
                 return hits
         async with self._reading:

@@ -20,7 +20,7 @@ from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.facts import TARGETS, Change, Fact, FactLimits, Facts, FactStore, Target
 from odek.memory.outside import Outside
 from odek.memory.recollection import Recalled, Recollection, RecollectionParts
-from odek.memory.watch import Scan, Stamp, hot_stamps, watch
+from odek.memory.watch import Scan, Stamp, fact_stamps, hot_stamps, watch
 
 if TYPE_CHECKING:
     from odek.memory.consolidate import Consolidated
@@ -168,13 +168,13 @@ class Memory:
 
     async def fills(self) -> tuple[Facts, ...]:
         """Return both files, () when one cannot be read: a turn does not fail for it."""
-        hot = hot_stamps(self.directory)
-        if hot != self._filled:
+        stamps = fact_stamps(self.directory)
+        if stamps != self._filled:
             try:
                 self._fills = await self.read()
             except StoreError:
                 return ()  # whoever changes or reads the memory is told
-            self._filled = hot
+            self._filled = stamps
         return self._fills
 
     async def recall(

@@ -17,7 +17,7 @@ from odek.errors import StoreError
 from odek.memory.places import INDEX, JOURNAL, is_episode_id, real_directory
 from odek.storage.files import describe
 
-__all__ = ["Scan", "Stamp", "changed_names", "hot_stamps", "scan", "stamp_of", "watch"]
+__all__ = ["Scan", "Stamp", "changed_names", "fact_stamps", "hot_stamps", "scan", "stamp_of", "watch"]
 
 Stamp = tuple[int, int, int, int]
 """Inode, size, modification and change time in nanoseconds."""
@@ -76,7 +76,13 @@ def hot_stamps(directory: Path) -> tuple[Stamp | None, ...]:
     Files come and go with the first; a text that is edited in place shows in a scan alone. Some
     microseconds, so that nobody needs a thread for it.
     """
-    return tuple(stamp_of(f"{directory}{name}") for name in ("", "/user.md", "/env.md", f"/{INDEX}"))
+    path = str(directory)
+    return stamp_of(path), *fact_stamps(directory), stamp_of(f"{path}/{INDEX}")
+
+
+def fact_stamps(directory: Path) -> tuple[Stamp | None, Stamp | None]:
+    """Return the stamps of user.md and env.md, as quickly."""
+    return stamp_of(f"{directory}/user.md"), stamp_of(f"{directory}/env.md")
 
 
 async def watch(
