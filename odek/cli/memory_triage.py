@@ -25,8 +25,10 @@ async def triage(layer: "ExtendedLayer") -> int:
     if not atoms and not pending:
         print("nothing waits")
         return 0
+    is_open = False
     try:
         async with open_terminal() as terminal:
+            is_open = True
             await terminal.write(f"{len(atoms)} atoms and {len(pending)} inferences wait.\n")
             waiting: list[Atom | Pending] = [*atoms, *pending]
             for number, item in enumerate(waiting, start=1):
@@ -34,6 +36,8 @@ async def triage(layer: "ExtendedLayer") -> int:
                 if not await _ask(terminal, layer, item):
                     break
     except TerminalGoneError:
+        if is_open:  # closed, or Ctrl-D: the rest waits on
+            return 0
         say("triage needs a terminal; `odek memory extended quarantine` and `pending` list what waits")
         return 2
     return 0
@@ -52,7 +56,7 @@ async def _ask(terminal: "Terminal", layer: "ExtendedLayer", item: "Atom | Pendi
     await terminal.write("\n".join([*lines, f"{yes} · {no} · s skip · q quit "]))
     keys = {yes[0], no[0], "s", "q"}
     while (key := (await terminal.read_key()).lower()) not in keys:
-        if key in {"\x03", "\x04", ""}:
+        if key in {"\x03", ""}:
             key = "q"
             break
     done = "skipped"
