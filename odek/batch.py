@@ -20,6 +20,7 @@ from odek.events import (
     Usage,
 )
 from odek.ledger import Ledger
+from odek.llm.arguments import readable_arguments
 from odek.messages import ToolCall, ToolMessage
 from odek.text import clip_line, first_line, without_surrogates
 from odek.tools.tool import ApprovedBy, CallScope, PreparedCall, Tool, ToolOutput
@@ -27,6 +28,9 @@ from odek.tools.tool import ApprovedBy, CallScope, PreparedCall, Tool, ToolOutpu
 __all__ = ["Admission", "Batch", "Gate", "GateRequest"]
 
 FAILURES_BEFORE_HINT = 3
+
+SUMMARY_CHARACTERS = 100
+"""Of the arguments of a call that no tool took; a line on a terminal. No measurement behind it."""
 
 RUNNING_TICK_SECONDS = 5.0
 """How often a call that is still running reports itself."""
@@ -89,7 +93,9 @@ class _Call:
     @property
     def summary(self) -> str:
         """One line for a person."""
-        return self.prepared.summary if self.prepared else clip_line(self.arguments, 100)
+        if self.prepared is not None:
+            return self.prepared.summary
+        return clip_line(readable_arguments(self.arguments), SUMMARY_CHARACTERS)
 
     def fail(self, content: str, outcome: Outcome = "error") -> None:
         """End the call with ``content`` as what the model reads."""

@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--json", action="store_true", help="print one JSON object")
     delete = action("delete", "delete a session for good")
     delete.add_argument("id", metavar="ID", type=session_reference, help=named)
+    delete.add_argument("--yes", action="store_true", help="do not ask; without a terminal nobody is asked")
     trim = action("trim", "keep the newest turns of a session, and drop those before")
     trim.add_argument("id", metavar="ID", type=session_reference, help=named)
     trim.add_argument("turns", metavar="N", type=_at_least_one, help="how many turns stay")
@@ -84,6 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
         case "show":
             _show(store, arguments)
         case "delete":
+            if not (arguments.yes or _agreed(store, arguments.id)):
+                _print("nothing is deleted")
+                return 1
             gone = store.delete(arguments.id)
             tell_index([gone.id])
             _print("deleted " + _named(gone))
@@ -103,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(directory: str, arguments: argparse.Namespace) -> None:
-    from odek.sessions.heads import newest_first, read_head
+    from odek.sessions.heads import kept_originals, newest_first, read_head
 
     found = newest_first(directory)
     shown = found[: arguments.limit or None]
@@ -118,6 +122,10 @@ def _list(directory: str, arguments: argparse.Namespace) -> None:
             _print(_row(head, changed_ns))
         if len(shown) < len(found):
             print(f"… {len(found) - len(shown):,} older ones; --limit 0 shows all")
+        if kept := kept_originals(directory):
+            _print(
+                f"! damaged states that were kept when a session was mended: {kept} (*.damaged-* beside it)"
+            )
     else:
         _print(f"no sessions in {directory}")
 
@@ -125,7 +133,8 @@ def _list(directory: str, arguments: argparse.Namespace) -> None:
 def _row(head: "Head", changed_ns: int) -> str:
     changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(changed_ns // 10**9))
     start = f"{head.id[:SHORT_ID_LENGTH]:<{SHORT_ID_LENGTH}}  {changed:<16}  {head.turns:>5}  "
-    return start + _title(head.task, WIDTH - len(start))
+    damage = f"! {head.damage}{': ' if head.task else ''}" if head.damage else ""
+    return start + _title(damage + head.task, WIDTH - len(start))
 
 
 def _show(store: "SessionStore", arguments: argparse.Namespace) -> None:
@@ -141,6 +150,21 @@ def _show(store: "SessionStore", arguments: argparse.Namespace) -> None:
 
     for line in transcript_lines(reading, WIDTH):
         _print(line)
+
+
+def _agreed(store: "SessionStore", reference: str) -> bool:
+    """Ask the person at the terminal, if there is one, whether the session may go."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    head = store.head(reference)
+    task = f": {_title(head.task, WIDTH)}" if head.task else ""
+    print(
+        f"{head.id}, turns: {head.turns}{task}\ndelete it for good? [y/N] ",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def _named(deleted: "Deleted") -> str:

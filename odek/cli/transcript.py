@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import assert_never
 
+from odek.llm.arguments import readable_arguments
 from odek.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from odek.sessions.document import Header
 from odek.sessions.reading import Reading
@@ -47,7 +48,8 @@ def _message(message: Message, width: int) -> Iterator[str]:
             yield "odek:"
             yield from _wrapped(content, width, _INDENT)
             for call in calls:
-                yield _INDENT + _one_line(f"-> {call.name} {call.arguments}", width - len(_INDENT))
+                text = f"-> {call.name} {readable_arguments(call.arguments)}"
+                yield _INDENT + _one_line(text, width - len(_INDENT))
         case ToolMessage(content):
             lines = len(content.splitlines())
             more = f" (+{lines - 1:,} lines)" if lines > 1 else ""

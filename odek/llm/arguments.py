@@ -14,7 +14,13 @@ import msgspec
 from odek.llm.lenient import encode_json, joined
 from odek.text import clip_middle
 
-__all__ = ["MALFORMED_KEY", "is_json_object", "malformed_arguments", "normalise_arguments"]
+__all__ = [
+    "MALFORMED_KEY",
+    "is_json_object",
+    "malformed_arguments",
+    "normalise_arguments",
+    "readable_arguments",
+]
 
 MALFORMED_KEY = "_raw_arguments"
 
@@ -66,6 +72,28 @@ def malformed_arguments(arguments: str) -> str | None:
         return msgspec.json.decode(arguments, type=_Malformed).raw
     except msgspec.MsgspecError:
         return None
+
+
+def readable_arguments(arguments: str) -> str:
+    """Return arguments as a person reads them: texts as they are, the rest with its name, lists counted.
+
+    What is no JSON object comes back as it is.
+    """
+    try:
+        values = msgspec.json.decode(arguments, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError):
+        return arguments
+    return " · ".join(_readable(name, value) for name, value in values.items() if value is not None)
+
+
+def _readable(name: str, value: Any) -> str:
+    match value:
+        case str():
+            return value
+        case list():
+            return f"{len(value)} {name}"
+        case _:
+            return f"{name} {encode_json(value)}"
 
 
 class _Malformed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,8 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import assert_never
 
-import msgspec
-
+from odek.llm.arguments import readable_arguments
 from odek.llm.offline_rules import EXAMPLES, Call, Help, NotUnderstood, Step
 from odek.messages import AssistantMessage, Message, ToolCall, ToolMessage
 from odek.text import clip_line
@@ -81,11 +80,7 @@ def _describe(call: ToolCall, result: str | None) -> str:
 
 def _label(call: ToolCall) -> str:
     """Return the tool's name and its arguments in a few words, safe inside backticks."""
-    arguments = msgspec.json.decode(call.arguments, type=dict[str, object])
-    words = [
-        f"{len(value)} {name}" if isinstance(value, list) else str(value) for name, value in arguments.items()
-    ]
-    return clip_line(f"{call.name} {' · '.join(words)}".replace("`", "'"), 76)
+    return clip_line(f"{call.name} {readable_arguments(call.arguments)}".replace("`", "'"), 76)
 
 
 def _code_block(lines: Sequence[str]) -> str:

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odek.errors import StoreError
 from odek.sessions.names import SUFFIX, check_id, session_id
-from odek.storage.files import describe, read_start
+from odek.storage.files import describe, read_end, read_start
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Head", "fields_before_messages", "newest_first", "read_head", "resolve"]
+__all__ = ["Head", "fields_before_messages", "kept_originals", "newest_first", "read_head", "resolve"]
 
 FIRST_READ_BYTES = 8 * 1024
 """Holds all fields before the messages as a rule; every further read takes eight times as much."""
 
 LAST_READ_BYTES = 512 * 1024
 """A file whose task is not found in this much is listed without it."""
+
+_LAST_BYTES = 64  # of white space behind the end, as an editor may leave it
 
 _CANDIDATES_SHOWN = 5
 _SPACE = " \t\r\n"
@@ -29,7 +31,8 @@ class Head(NamedTuple):
     """What a list shows of a session; a field that its file does not tell is empty.
 
     Times are RFC 3339 as the file has them. ``untrusted`` is true as well when the file
-    has something else than true or false there.
+    has something else than true or false there. ``damage`` says what is seen to be wrong with the
+    file at its beginning and its end, "" for nothing: `SessionStore.read` looks at all of it.
     """
 
     id: str
@@ -39,6 +42,7 @@ class Head(NamedTuple):
     turns: int
     task: str
     untrusted: bool
+    damage: str = ""
 
 
 def newest_first(directory: "Path | str") -> list[tuple[str, int]]:
@@ -90,13 +94,17 @@ def resolve(directory: "Path | str", reference: str = "") -> str:
 
 
 def read_head(directory: "Path | str", session: str) -> Head | None:
-    """Return the head of ``session``; None when its file is gone or cannot be read."""
+    """Return the head of ``session``; None when its file is gone."""
     path, size_bytes = _file_name(directory, session), FIRST_READ_BYTES
     while True:
         try:
             data = read_start(path, size_bytes=size_bytes)
-        except (FileNotFoundError, StoreError):
+            end = read_end(path, size_bytes=_LAST_BYTES)
+        except FileNotFoundError:
             return None
+        except StoreError as error:
+            damage = f"cannot be read: {str(error).rpartition(': ')[2]}"
+            return Head(session, "", "", "", 0, "", untrusted=True, damage=damage)
         fields, complete = fields_before_messages(data.decode("utf-8-sig", "replace"))
         if complete or "task" in fields or len(data) < size_bytes or size_bytes >= LAST_READ_BYTES:
             break
@@ -110,7 +118,27 @@ def read_head(directory: "Path | str", session: str) -> Head | None:
         turns=turns if isinstance(turns, int) else 0,
         task=_text(fields.get("task")),
         untrusted=fields.get("episode_untrusted", False) is not False,
+        damage=_damage(data, end),
     )
+
+
+def kept_originals(directory: "Path | str") -> int:
+    """Return how many states of damaged sessions were kept aside in ``directory`` before they were mended."""
+    try:
+        with os.scandir(directory) as entries:
+            return sum(f"{SUFFIX}.damaged-" in entry.name for entry in entries)
+    except OSError:
+        return 0
+
+
+def _damage(start: bytes, end: bytes) -> str:
+    """Say what is wrong with a file that has this beginning and this end."""
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text:
+        return "empty file"
+    if not text.startswith(b"{"):
+        return "no session"
+    return "" if end.rstrip().endswith(b"}") else "breaks off"
 
 
 def fields_before_messages(text: str) -> tuple[dict[str, Any], bool]:

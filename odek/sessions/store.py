@@ -19,6 +19,7 @@ from odek.storage.files import ensure_directory, read_file, remove_file
 from odek.storage.locks import HeldLock, hold
 
 if TYPE_CHECKING:
+    from odek.sessions.heads import Head
     from odek.sessions.reading import Reading
 
 __all__ = ["Deleted", "SessionStore", "Trimmed"]
@@ -96,6 +97,20 @@ class SessionStore:
             StoreError: as `open`, but another process may have it open.
         """
         return self._read(self._resolve(reference))[0]
+
+    def head(self, reference: str) -> "Head":
+        """Return what the beginning of a session's file says.
+
+        Raises:
+            StoreError: there is no such session, or more than one.
+        """
+        from odek.sessions.heads import read_head
+
+        session = self._resolve(reference)
+        head = read_head(self._directory, session)
+        if head is None:
+            raise StoreError(f"there is no session {session} in {self._directory}")
+        return head
 
     def delete(self, reference: str) -> Deleted:
         """Delete a session with all copies of it, and its record.

@@ -23,6 +23,7 @@ __all__ = [
     "describe",
     "ensure_directory",
     "open_directory",
+    "read_end",
     "read_file",
     "read_start",
     "remove_file",
@@ -109,14 +110,27 @@ def read_start(path: "Path | str", *, size_bytes: int) -> bytes:
     return _read(path, size_bytes, follow_links=False)
 
 
-def _read(path: "Path | str", size_bytes: int, *, follow_links: bool) -> bytes:
+def read_end(path: "Path | str", *, size_bytes: int) -> bytes:
+    """Return the last ``size_bytes`` of a regular file, or all of it if it has less.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        StoreError: it is no regular file, or cannot be read.
+    """
+    return _read(path, size_bytes, follow_links=False, from_end=True)
+
+
+def _read(path: "Path | str", size_bytes: int, *, follow_links: bool, from_end: bool = False) -> bytes:
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     try:
         descriptor = os.open(path, flags if follow_links else flags | os.O_NOFOLLOW)
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise StoreError(f"{path} is no regular file")
             with os.fdopen(descriptor, "rb", closefd=False) as file:
+                if from_end:
+                    file.seek(max(status.st_size - size_bytes, 0))
                 return file.read(size_bytes)
         finally:
             os.close(descriptor)

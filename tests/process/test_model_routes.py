@@ -130,15 +130,14 @@ async def test_random_cancels_leave_nothing_behind() -> None:
         slow = drip(chunk({"content": "x"}) * 20, 0.001)
         return chance.choice([text_answer("a b c d"), slow, stall(), stall(chunk({"content": "x"}))])
 
-    asked = cancelled = 0
+    cancelled = 0
 
     async def ask_and_cancel(model: ChatModel) -> None:
-        nonlocal asked, cancelled
+        nonlocal cancelled
         with trio.move_on_after(2):
             while True:
                 with trio.move_on_after(chance.expovariate(1 / 0.02)) as turn:
                     await model.complete(QUESTION, ignore)
-                asked += 1
                 cancelled += turn.cancelled_caught
 
     async with open_model_server(default=by_request(any_answer)) as server:
@@ -154,4 +153,3 @@ async def test_random_cancels_leave_nothing_behind() -> None:
         with trio.fail_after(5):
             await server.wait_open_connections(0)
     assert cancelled > 100
-    assert asked > cancelled

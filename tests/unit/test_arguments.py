@@ -6,7 +6,12 @@ import msgspec
 import pytest
 
 from odek.errors import ToolError
-from odek.llm.arguments import is_json_object, malformed_arguments, normalise_arguments
+from odek.llm.arguments import (
+    is_json_object,
+    malformed_arguments,
+    normalise_arguments,
+    readable_arguments,
+)
 from odek.tools.tool import PreparedCall, Tool
 
 
@@ -119,3 +124,22 @@ async def test_a_tool_answers_malformed_arguments_with_the_reason(raw: str, sent
     with pytest.raises(ToolError) as caught:
         await LenientTool().prepare_json(normalise_arguments(raw))
     assert str(caught.value).startswith(f"lenient: {sentence}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ('{"command":"make -k | tail"}', "make -k | tail"),
+        ('{"path":"a.py","offset":3,"all":true,"limit":null}', "a.py · offset 3 · all true"),
+        ('{"tasks":[{},{}],"extra":{"a":1}}', '2 tasks · extra {"a":1}'),
+        ('{"_raw_arguments":"{\\"command\\": make"}', '{"command": make'),
+        ("{}", ""),
+        ("[1]", "[1]"),
+        ("not json", "not json"),
+        ("[" * 100_000, "[" * 100_000),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_arguments_are_shown_as_a_person_reads_them(arguments: str, shown: str) -> None:
+    """No braces and quotes where there is a text to show; what no object is, as it is."""
+    assert readable_arguments(arguments) == shown

@@ -2,15 +2,19 @@
 
 import json
 import os
+import sys
 import time
 from pathlib import Path
 
 import pytest
+import trio
 
 from odek.cli.main import main
 from odek.messages import AssistantMessage, ToolMessage, UserMessage
 from odek.sessions.store import SessionStore
+from tests.support.permissions import locked
 from tests.support.sessions import ask, call, conversation, files_in, save_session, write_foreign
+from tests.support.terminal import open_terminal
 
 Output = pytest.CaptureFixture[str]
 
@@ -76,7 +80,7 @@ async def test_a_conversation_is_shown_for_reading(store: SessionStore, capsys: 
 
     text = capsys.readouterr().out
     assert all(len(line) <= 80 for line in text.splitlines())
-    assert '  -> shell {"command":"make\\n"}\n  <- \\x1b[31mline one (+2 lines)\n' in text
+    assert "  -> shell make\n  <- \\x1b[31mline one (+2 lines)\n" in text
     assert "odek:\n  Fixed.\n\n      indented\n" in text
 
 
@@ -102,7 +106,7 @@ def test_showing_a_damaged_session_names_the_damage_and_changes_nothing(home: Pa
 
 
 async def test_trim_and_delete_say_what_they_did(store: SessionStore, home: Path, capsys: Output) -> None:
-    """Deleting asks nothing, and names what is gone."""
+    """Where there is no terminal, deleting asks nothing; what is gone is named."""
     session = await save_session(store, conversation(3))
 
     assert main(["session", "trim", session, "1"]) == 0
@@ -110,6 +114,81 @@ async def test_trim_and_delete_say_what_they_did(store: SessionStore, home: Path
 
     assert capsys.readouterr().out == f"{session}: turns removed: 2, kept: 1\ndeleted {session}: a task\n"
     assert files_in(home / "sessions") == {}
+
+
+@pytest.mark.parametrize(
+    ("flags", "typed", "status"),
+    [([], "y\n", 0), ([], "\n", 1), ([], "\x04", 1), (["--yes"], "", 0)],
+    ids=str,
+)
+async def test_a_person_is_asked_before_a_session_is_deleted(
+    store: SessionStore, home: Path, flags: list[str], typed: str, status: int
+) -> None:
+    """At a terminal the session is shown, and only a yes deletes it; ``--yes`` says so beforehand."""
+    session = await save_session(store, conversation(3))
+    with open_terminal() as terminal:
+        process = await trio.lowlevel.open_process(
+            [sys.executable, "-m", "odek", "session", "delete", session, *flags],
+            stdin=terminal.file,
+            stdout=terminal.file,
+            stderr=terminal.file,
+            env={**os.environ, "ODEK_HOME": str(home)},
+        )
+        try:
+            if typed:
+                await terminal.wait_for(f"{session}, turns: 3: a task", "delete it for good? [y/N] ")
+                terminal.type(typed)
+            await terminal.wait_for("nothing is deleted" if status else f"deleted {session}: a task")
+            assert await process.wait() == status
+        finally:
+            process.kill()
+            await process.wait()
+    assert [path.stem for path in (home / "sessions").glob("*.json")] == [session] * status
+
+
+def test_damaged_sessions_are_marked_in_a_list(home: Path, capsys: Output) -> None:
+    """No blank row: what is seen of the damage stands in place of the task, and originals are counted."""
+    whole = write_foreign(home / "sessions", "20260101-whole", [])
+    for name, data in {
+        "20260101-empty": b"",
+        "20260101-zeros": bytes(500),
+        "20260101-cut": whole.read_bytes()[:-4],
+    }.items():
+        (home / "sessions" / f"{name}.json").write_bytes(data)
+    (home / "sessions" / "20260101-whole.json.damaged-1").write_bytes(b"{")
+
+    assert main(["session", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert main(["session", "list", "--json"]) == 0
+    heads = json.loads(capsys.readouterr().out)
+
+    rows = {line.split()[0]: line.split("  ")[-1].strip() for line in lines[1:-1]}
+    assert rows == {
+        "20260101-whole": "an old task",
+        "20260101-empty": "! empty file",
+        "20260101-zeros": "! no session",
+        "20260101-cut": "! breaks off: an old task",
+    }
+    assert lines[-1].startswith("! damaged states that were kept when a session was mended: 1 ")
+    assert {head["id"][9:]: head["damage"] for head in heads} == {
+        "whole": "",
+        "empty": "empty file",
+        "zeros": "no session",
+        "cut": "breaks off",
+    }
+
+
+def test_a_session_that_cannot_be_read_is_listed_with_the_reason(home: Path, capsys: Output) -> None:
+    """It is there, and the person learns why it does not open."""
+    path = write_foreign(home / "sessions", "20260101-closed", [])
+    path.chmod(0)
+    main(["session", "list"])  # loads what is needed: another user may not read the modules
+    capsys.readouterr()
+
+    with locked(home / "sessions", 0o755):
+        assert main(["session", "list"]) == 0
+
+    assert "! cannot be read: permission denied" in capsys.readouterr().out
 
 
 def test_cleanup_of_sessions_names_each(home: Path, capsys: Output) -> None:

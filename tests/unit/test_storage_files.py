@@ -15,6 +15,7 @@ from odek.errors import StoreError
 from odek.storage.files import (
     abandoned_temporaries,
     ensure_directory,
+    read_end,
     read_file,
     read_start,
     remove_file,
@@ -183,6 +184,7 @@ def test_reading_never_waits_and_never_follows_a_link(tmp_path: Path) -> None:
         read_file(Path("/dev/zero"), limit_bytes=4)
     assert read_file(tmp_path / "link", limit_bytes=5, follow_links=True) == b"12345"
     assert read_start(tmp_path / "big", size_bytes=2) == b"12"
+    assert [read_end(tmp_path / "big", size_bytes=size) for size in (2, 9)] == [b"45", b"12345"]
     with pytest.raises(FileNotFoundError):
         read_file(tmp_path / "missing", limit_bytes=4)
 
