@@ -98,8 +98,8 @@ class Parser(argparse.ArgumentParser):
             self._actions[0].help = "show this help and exit"
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; a parser with commands below it shows its help to whoever names none."""
-        if self._subparsers is not None and not args:
+        """Parse; a parser that cannot do without a command below it shows its help to whoever names none."""
+        if not args and any(each.required and each.nargs == argparse.PARSER for each in self._actions):
             self.print_help()
             self.exit()
         return super().parse_known_args(args, namespace)

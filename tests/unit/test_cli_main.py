@@ -53,3 +53,13 @@ def test_files_that_are_closed_to_this_user_are_named(
     assert told.startswith(f"odek: cannot use {home}/run: permission denied; ")
     assert "ODEK_HOME" in told
     assert told.count("\n") == 1
+
+
+def test_a_command_with_a_default_action_does_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    """``odek memory facts`` alone prints the facts, not its help."""
+    monkeypatch.setenv("ODEK_HOME", str(tmp_path))
+
+    assert main(["memory", "facts"]) == 0
+    assert capsys.readouterr().out.startswith("user.md: ")
