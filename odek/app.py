@@ -4,8 +4,7 @@ async with open_agent(setup) as opened:
     result = await run_turn(opened.agent, text)
 """
 
-import os
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -15,35 +14,22 @@ import msgspec
 import trio
 
 from odek.audit import AuditedGate
-from odek.audit_wiring import open_auditor_of
 from odek.budget import Budget, Limits
 from odek.config.settings import Config
-from odek.errors import ConfigError, StoreBusyError, StoreError
-from odek.events import Event, Notice, PlanChanged
-from odek.first_answer import FirstAnswer
+from odek.errors import ConfigError
+from odek.events import PlanChanged
 from odek.gate import PolicyGate
-from odek.guard import SecondOpinion, guard_of
-from odek.home import access_hint
-from odek.llm.choice import choose
-from odek.llm.model import Model
+from odek.ground import Ground, open_extended_of, open_ground, open_model
+from odek.guard import guard_of
 from odek.loop import Agent
-from odek.masked_events import MaskedEvents
-from odek.memory.observers import also_to
 from odek.memory.service import Memory
 from odek.memory.turn_context import TurnContext, origin_of
 from odek.memory_wiring import (
-    close_session,
     note_turn,
     open_memory_of,
-    open_session_end_of,
     session_search_of,
 )
-from odek.messages import SystemMessage
-from odek.sandbox_wiring import goes_on_in_sandbox, in_sandbox, open_launcher
-from odek.session_prompt import session_prompt
 from odek.sessions.session import Session
-from odek.sessions.store import SessionStore
-from odek.sessions.unsaved import unsaved_session
 from odek.setup import Setup
 from odek.subagents import DelegationParts, open_delegation
 from odek.tool_choice import chosen_tools, unavailable_tools
@@ -118,103 +104,128 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
         ConfigError: the configuration asks for something that is not there.
         StoreBusyError: another process has the session.
     """
-    config = setup.resolved.config
-    if setup.memory_event_handler is not None:
-        setup = msgspec.structs.replace(setup, emit=also_to(setup.emit, setup.memory_event_handler))
-    masker = Masker(setup.resolved.secrets)
-    first = FirstAnswer(setup.emit)
-    setup = msgspec.structs.replace(setup, emit=MaskedEvents(first.emit, masker).emit)
-    where = Where(setup.workspace, setup.workspace, Path.home(), setup.home)
-    for notice in setup.resolved.notices:
-        setup.emit(Notice(notice, "warning"))
     async with AsyncExitStack() as stack:
-        launcher = await open_launcher(stack, setup)
-        model = await _open_model(stack, setup)
-        memory = await open_memory_of(stack, setup, model)
-        ending = await open_session_end_of(stack, setup, memory, model, masker.mask)
-        session = await _open_session(stack, setup, model.name, memory, masker.mask)
-        if goes_on_in_sandbox(setup, session):
-            setup = in_sandbox(setup)
-            launcher = await open_launcher(stack, setup)
-        if ending is not None:
-            first.then(lambda: ending().catch_up(current=session.id))
-            stack.push_async_callback(close_session, session, ending)
-        layer = None
-        if memory is not None:
-            layer = await _open_extended(stack, setup, model, masker.mask, memory.object_to)
-        auditor = await open_auditor_of(stack, setup, session, where, masker.mask)
-        background = await stack.enter_async_context(open_background())
+        ground = await open_ground(stack, setup)
+        setup, session, memory, mask = ground.setup, ground.session, ground.memory, ground.masker.mask
+        config, auditor = setup.resolved.config, ground.auditor
         plan = Plan(lambda steps: setup.emit(PlanChanged(steps)))
         plan.restore(session.messages)
-        disk = trio.CapacityLimiter(DISK_THREADS)
-        shell = Shell(
-            setup.workspace,
-            config.shell,
-            dict(setup.resolved.environment),
-            background,
-            masker,
-            launcher,
-        )
-        offered = _tools(setup, memory, plan, disk, shell, session, layer)
-        budgets: list[Budget] = []
-        if setup.depth < config.subagent.max_depth:
-            parts = DelegationParts(
-                resolved=setup.resolved,
-                home=setup.home,
-                workspace=setup.workspace,
-                order=setup.order,
-                task=setup.task,
-                session=session,
-                trusted=lambda: setup.approval.trusted,
-                asks_nobody=setup.approver is None,
-                budget=lambda: budgets[-1],
-                emit=setup.emit,
-                later=first.then,
-            )
-            offered.append(await stack.enter_async_context(open_delegation(parts)))
-        gate = PolicyGate(
-            where=where,
-            settings=config.dangerous,
-            state=setup.approval,
-            approver=setup.approver,
-            emit=auditor.hear,
-            taint=session.add_taint,
-            is_untrusted=lambda: session.episode_untrusted,
-        )
-        turns, atoms = None, None
-        if memory is not None:
-            if layer is not None:
-                from odek.extended_wiring import session_atoms
-
-                atoms = session_atoms(setup, layer, session)
-            turns = TurnContext(
-                memory,
-                session,
-                plan.open_titles,
-                keep_record=setup.keep_session,
-                mask=masker.mask,
-                atoms=atoms,
-            )
+        atoms = _session_atoms(ground)
+        budget = _TurnBudget()
+        offered = await _open_tools(stack, ground, plan, budget)
         agent = Agent(
-            model=model,
+            model=ground.model,
             tools=chosen_tools(offered, config),
-            gate=AuditedGate(gate, auditor, masker.mask),
+            gate=AuditedGate(_gate(ground), auditor, mask),
             transcript=session,
             emit=auditor.hear,
-            mask=masker.mask,
+            mask=mask,
             limits=_limits(config),
             max_parallel=config.max_tool_parallel,
             max_tokens=config.llm.max_tokens,
             temperature=config.llm.temperature,
             thinking=config.thinking,
-            memory=turns,
-            on_budget=lambda budget: budgets.__setitem__(slice(None), [budget]),
+            memory=_turn_context(ground, plan, atoms),
+            on_budget=budget.begin,
             unavailable=unavailable_tools(offered, config, setup.depth),
             note_turn=auditor.after(
-                partial(note_turn, session, ending, buffer=config.memory.buffer_enabled, atoms=atoms)
+                partial(note_turn, session, ground.ending, buffer=config.memory.buffer_enabled, atoms=atoms)
             ),
         )
-        yield OpenAgent(agent, session, plan, memory, where, atoms)
+        yield OpenAgent(agent, session, plan, memory, ground.where, atoms)
+
+
+class _TurnBudget:
+    """The budget of the turn under way; there is one before the first tool is called."""
+
+    _budget: Budget
+
+    def begin(self, budget: Budget) -> None:
+        """A turn begins, with this one."""
+        self._budget = budget
+
+    def now(self) -> Budget:
+        """Return it."""
+        return self._budget
+
+
+async def _open_tools(
+    stack: AsyncExitStack, ground: Ground, plan: Plan, budget: _TurnBudget
+) -> list[Tool[Any]]:
+    """Return every tool there is for this agent, switched off or not; a new one is a line here."""
+    setup, memory, session = ground.setup, ground.memory, ground.session
+    workspace = setup.workspace
+    disk = trio.CapacityLimiter(DISK_THREADS)
+    background = await stack.enter_async_context(open_background())
+    environment = dict(setup.resolved.environment)
+    offered: list[Tool[Any]] = [
+        Shell(
+            workspace, setup.resolved.config.shell, environment, background, ground.masker, ground.launcher
+        ),
+        ReadFileTool(workspace, disk),
+        WriteFileTool(workspace, disk),
+        PatchTool(workspace, disk),
+        SearchFilesTool(workspace, disk),
+        GlobTool(workspace, disk),
+        TreeTool(workspace, disk),
+        HttpGetTool(),
+        PlanTool(plan),
+        SessionSearchTool(partial(session_search_of, setup, memory, disk), session=session.id),
+    ]
+    if memory is not None:
+        offered.append(_memory_tool(memory, session, ground.layer))
+    if setup.depth < setup.resolved.config.subagent.max_depth:
+        parts = DelegationParts(
+            resolved=setup.resolved,
+            home=setup.home,
+            workspace=workspace,
+            order=setup.order,
+            task=setup.task,
+            session=session,
+            trusted=lambda: setup.approval.trusted,
+            asks_nobody=setup.approver is None,
+            budget=budget.now,
+            emit=setup.emit,
+            later=ground.later,
+        )
+        offered.append(await stack.enter_async_context(open_delegation(parts)))
+    return offered
+
+
+def _gate(ground: Ground) -> PolicyGate:
+    setup, session = ground.setup, ground.session
+    return PolicyGate(
+        where=ground.where,
+        settings=setup.resolved.config.dangerous,
+        state=setup.approval,
+        approver=setup.approver,
+        emit=ground.auditor.hear,
+        taint=session.add_taint,
+        is_untrusted=lambda: session.episode_untrusted,
+    )
+
+
+def _session_atoms(ground: Ground) -> "SessionAtoms | None":
+    """Return what Extended Memory does for the session; None, and nothing loaded, when it is switched off."""
+    if ground.layer is None:
+        return None
+    from odek.extended_wiring import session_atoms
+
+    return session_atoms(ground.setup, ground.layer, ground.session)
+
+
+def _turn_context(ground: Ground, plan: Plan, atoms: "SessionAtoms | None") -> TurnContext | None:
+    """Return what a turn is given from the memory; None when that is switched off."""
+    if ground.memory is None:
+        return None
+    return TurnContext(
+        ground.memory,
+        ground.session,
+        plan.open_titles,
+        keep_record=ground.setup.keep_session,
+        mask=ground.masker.mask,
+        atoms=atoms,
+    )
 
 
 @asynccontextmanager
@@ -225,7 +236,7 @@ async def open_memory_alone(setup: Setup) -> AsyncGenerator[Memory]:
         ConfigError: the memory is switched off.
     """
     async with AsyncExitStack() as stack:
-        memory = await open_memory_of(stack, setup, await _open_model(stack, setup))
+        memory = await open_memory_of(stack, setup, await open_model(stack, setup))
         if memory is None:
             raise ConfigError("memory.enabled is false; nothing is remembered")
         yield memory
@@ -241,117 +252,13 @@ async def open_extended_alone(setup: Setup, *, needs_model: bool) -> AsyncGenera
     if not setup.resolved.config.memory.enabled:
         raise ConfigError("memory.enabled is false; nothing is remembered")
     async with AsyncExitStack() as stack:
-        model = await _open_model(stack, setup) if needs_model else None
+        model = await open_model(stack, setup) if needs_model else None
         guard = guard_of(setup.resolved.config.guard, setup.emit)
         object_to = guard.object_to if guard is not None else None
-        layer = await _open_extended(stack, setup, model, Masker(setup.resolved.secrets).mask, object_to)
+        layer = await open_extended_of(stack, setup, model, Masker(setup.resolved.secrets).mask, object_to)
         if layer is None:
             raise ConfigError("memory.extended.enabled is false")
         yield layer
-
-
-async def _open_extended(
-    stack: AsyncExitStack,
-    setup: Setup,
-    model: Model | None,
-    mask: Callable[[str], str],
-    object_to: SecondOpinion | None,
-) -> "ExtendedLayer | None":
-    """Open Extended Memory; None, and nothing loaded, when it is switched off."""
-    config = setup.resolved.config
-    if not config.memory.extended.enabled:
-        return None
-    from odek.extended_wiring import open_extended
-
-    asked = model if choose(config, "").endpoint is not None else None
-    return await stack.enter_async_context(open_extended(setup, asked, mask, object_to))
-
-
-async def _open_model(stack: AsyncExitStack, setup: Setup) -> Model:
-    origin = setup.resolved.origins.get("api_key")
-    choice = choose(setup.resolved.config, origin.name if origin else "")
-    if choice.endpoint is None:
-        from odek.llm.offline import OfflineModel
-
-        if choice.notice:
-            setup.emit(Notice(choice.notice))
-            await _name_local_servers(setup.emit)
-        return OfflineModel()
-    if choice.notice:
-        setup.emit(Notice(choice.notice, "warning"))
-    from odek.llm.client import open_client
-
-    return await stack.enter_async_context(open_client(choice.endpoint))
-
-
-async def _name_local_servers(emit: Callable[[Event], None]) -> None:
-    """Tell a person without a key which servers on this machine would answer, and how to use them."""
-    from odek.llm.local_servers import find_local_servers
-
-    for server in await find_local_servers():
-        model = server.models[0] if server.models else "NAME"
-        emit(Notice(f"{server.name} answers here; to use it: --base-url {server.base_url} --model {model}"))
-
-
-async def _open_session(
-    stack: AsyncExitStack, setup: Setup, model: str, memory: Memory | None, mask: Callable[[str], str]
-) -> Session:
-    """Open the session to go on with, or begin one with its system prompt."""
-    lines = setup.resolved.config.memory.buffer_lines
-    store = SessionStore(setup.home / "sessions", mask=mask, buffer_lines=lines)
-    if setup.resume is not None:
-        session = await trio.to_thread.run_sync(store.open, setup.resume)
-        session.model = model
-    elif setup.keep_session:
-        try:
-            sandbox = setup.resolved.config.sandbox
-            session = await trio.to_thread.run_sync(partial(store.create, model, setup.task, sandbox=sandbox))
-        except StoreBusyError:
-            raise
-        except StoreError as error:  # as with a full disk: the work goes on, and the person is told
-            hint = access_hint(str(error), os.environ)
-            setup.emit(Notice(f"this session is not kept: {error}{hint}", "warning"))
-            session = unsaved_session(model, setup.task)
-    else:
-        session = unsaved_session(model, setup.task)
-    stack.callback(session.release)
-    for notice in session.repairs:
-        setup.emit(Notice(notice, "warning"))
-    if not session.messages:
-        block = memory.prompt_block() if memory is not None else ""
-        prompt, notice = await trio.to_thread.run_sync(
-            session_prompt, setup.resolved.config, setup.workspace, block
-        )
-        if notice:
-            setup.emit(Notice(notice, "warning"))
-        session.append(SystemMessage(prompt))
-    return session
-
-
-def _tools(
-    setup: Setup,
-    memory: Memory | None,
-    plan: Plan,
-    disk: trio.CapacityLimiter,
-    shell: Shell,
-    session: Session,
-    layer: "ExtendedLayer | None",
-) -> list[Tool[Any]]:
-    """Return every tool there is; a new one is a line here."""
-    workspace = setup.workspace
-    return [
-        shell,
-        ReadFileTool(workspace, disk),
-        WriteFileTool(workspace, disk),
-        PatchTool(workspace, disk),
-        SearchFilesTool(workspace, disk),
-        GlobTool(workspace, disk),
-        TreeTool(workspace, disk),
-        HttpGetTool(),
-        PlanTool(plan),
-        SessionSearchTool(partial(session_search_of, setup, memory, disk), session=session.id),
-        *([_memory_tool(memory, session, layer)] if memory is not None else []),
-    ]
 
 
 def _memory_tool(memory: Memory, session: Session, layer: "ExtendedLayer | None") -> Tool[Any]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from odek.sessions.texts import SessionTexts
 
 __all__ = [
+    "Ending",
     "close_session",
     "embedder_of",
     "note_turn",

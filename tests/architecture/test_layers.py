@@ -48,6 +48,7 @@ LAYERS = {
     "odek.output_schema": 3,
     "odek.processes": 3,
     "odek.app": 4,
+    "odek.ground": 4,
     "odek.setup": 4,
     "odek.tool_choice": 4,
     "odek.sandbox_wiring": 4,
