@@ -37,7 +37,7 @@ sys.path.insert(0, str(ROOT))
 from odek.config.memory_settings import MemorySettings  # noqa: E402 - found beside this file
 from odek.index.document import Filter  # noqa: E402
 from odek.memory.context_text import context_text  # noqa: E402
-from odek.memory.episode import Entry, Episode, Provenance, encode_index  # noqa: E402
+from odek.memory.episode import Entry, Episode, Provenance, encode_index, preview  # noqa: E402
 from odek.memory.episodes import EpisodeStore  # noqa: E402
 from odek.memory.facts import FactLimits  # noqa: E402
 from odek.memory.journal import digest  # noqa: E402
@@ -137,7 +137,7 @@ def write(home: Path, size: int) -> None:
                     session_id=name,
                     turns=6,
                     created_at=CREATED_AT,
-                    summary=summary[:120],
+                    summary=preview(summary),
                     provenance=Provenance(),
                     content_hash=digest(summary),
                 )

@@ -62,7 +62,7 @@ def by_document(
     rows.sort(key=itemgetter(_SCORE), reverse=True)
     scales = [scale * RELEVANCE_OF_KIND[kind] for kind in KINDS]
     for score, version, bits, _, alone, shown, whole in rows:
-        relevance = (alone if alone > score else score) * scales[bits >> 1 & 3]
+        relevance = max(score, alone) * scales[bits >> 1 & 3]
         if relevance >= least:
             yield Candidate(version, score, relevance, bits, shown or whole)
 

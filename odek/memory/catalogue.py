@@ -35,6 +35,11 @@ class Catalogue:
         """What was read or written last, without a look at the file."""
         return self._versions
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the file is not as it was when it was read or written last."""
+        return self._look() != self._stamp
+
     def read(self) -> Mapping[str, str]:
         """Return the versions as they are on disk; none when the file is gone or damaged."""
         stamp = self._look()

@@ -153,8 +153,10 @@ def parse_index(data: bytes) -> Index:
         problems.append(f"index.json is damaged; {len(raws)} entries could be read")
     found: dict[str, Entry] = {}
     lossy = bool(problems)
+    is_text = _is_text(body)  # the decoder does not look into the fields that it leaves out
     for number, raw in enumerate(raws, start=1):
-        episode, problem = _parse_entry(raw)
+        plain = _parse_plain(raw) if is_text else None
+        episode, problem = (plain, "") if plain is not None else _parse_entry(raw)
         if problem:
             problems.append(f"index.json, entry {number}: {problem}")
             lossy = True
@@ -178,6 +180,28 @@ _FIELDS: dict[str, type] = {
     "content_hash": str,
     "updated_at": str,
 }
+
+
+_EPISODE = msgspec.json.Decoder(Episode)
+
+
+def _parse_plain(raw: bytes) -> Episode | None:
+    """Return the episode of an entry as odek writes it, None for any other; in half the time."""
+    try:
+        episode = _EPISODE.decode(raw)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    if not is_episode_id(episode.session_id) or not _is_preview(episode.summary):
+        return None
+    if episode.provenance.sources and not episode.provenance.untrusted:
+        return None
+    return None if episode.created_at and episode.created is None else episode
+
+
+def _is_preview(text: str) -> bool:
+    """Tell whether ``text`` is as ``preview`` makes it; False for some that are."""
+    is_flat = text.isprintable() and "  " not in text and text == text.strip()
+    return is_flat and len(text) <= PREVIEW_LENGTH
 
 
 def _parse_entry(raw: bytes) -> tuple[Episode | None, str]:
@@ -216,6 +240,14 @@ def _parse_entry(raw: bytes) -> tuple[Episode | None, str]:
         wrong.append("created_at")
     problem = f"{', '.join(wrong)} of {session_id} cannot be used" if wrong else ""
     return episode, problem
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeError:
+        return False
+    return True
 
 
 def _salvage(body: bytes) -> list[bytes]:

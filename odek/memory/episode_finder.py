@@ -10,6 +10,7 @@ import trio
 
 from odek.index.document import Filter
 from odek.index.document import Hit as IndexHit
+from odek.memory.episode_reader import EpisodeReader
 from odek.memory.index_texts import subject_of
 from odek.memory.memory_index import MemoryIndex
 from odek.memory.recall import Considered, Hit
@@ -36,13 +37,16 @@ class EpisodeFinder:
 
     Args:
         directory: The memory's.
+        episodes: Reads them.
         index: Where they are found.
         limiter: Bounds the threads.
     """
 
-    def __init__(self, directory: Path, index: MemoryIndex, limiter: trio.CapacityLimiter) -> None:
+    def __init__(
+        self, directory: Path, episodes: EpisodeReader, index: MemoryIndex, limiter: trio.CapacityLimiter
+    ) -> None:
         self._index = index
-        self._shelf = Shelf(directory)
+        self._shelf = Shelf(directory, episodes)
         self._limiter = limiter
         self._seen: Scan | None = None
 
@@ -59,7 +63,7 @@ class EpisodeFinder:
             StoreError: there is no index, and searching the texts themselves takes too long.
         """
         if seen is not self._seen:
-            await self._index.freshen(_ALL.kinds)
+            await self._index.freshen(_ALL.kinds, seen=seen)
             self._seen = seen
         hits = await self._index.search(query, count, _TRUSTED, floor=floor)
         episodes = await self._episodes(hits)

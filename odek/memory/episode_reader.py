@@ -57,7 +57,7 @@ class EpisodeReader:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._cached: tuple[object, Index] | None = None
+        self._cached: tuple[object, Index, dict[str, Episode]] | None = None
 
     def read_index(self) -> tuple[Episode, ...]:
         """Return all episodes, newest first."""
@@ -65,10 +65,7 @@ class EpisodeReader:
 
     def index(self) -> Index:
         """Return the index as it is now, with what is wrong with it; without a change, from memory."""
-        stamp = self._stamp()
-        if self._cached is None or self._cached[0] != stamp:
-            self._cached = (stamp, self.read_afresh())
-        return self._cached[1]
+        return self._look()[1]
 
     def listing(self) -> tuple[Episode, ...]:
         """Return all episodes, newest first, and with them the texts that the index does not list."""
@@ -93,8 +90,7 @@ class EpisodeReader:
         name = body_name(session_id)
         while True:
             stamp = self._stamp()
-            entry = self.index().find(session_id)
-            episode = entry.episode if entry is not None else self.adopted(session_id)
+            episode = self._look()[2].get(session_id) or self.adopted(session_id)
             if episode is None:
                 raise StoreError(f"memory: there is no episode {session_id}; see `odek memory list --all`")
             try:
@@ -209,6 +205,15 @@ class EpisodeReader:
             raise StoreError(f"cannot read {self._directory}: {describe(error)}") from error
         ids = (name.removesuffix(".md") for name in names if name.endswith(".md"))
         return {session_id for session_id in ids if is_episode_id(session_id)}
+
+    def _look(self) -> tuple[object, Index, dict[str, Episode]]:
+        """Return the stamp, the index and its episodes by id; one value, since threads share the reader."""
+        stamp, cached = self._stamp(), self._cached
+        if cached is None or cached[0] != stamp:
+            index = self.read_afresh()
+            cached = (stamp, index, {entry.episode.session_id: entry.episode for entry in index.entries})
+            self._cached = cached
+        return cached
 
     def _stamp(self) -> object:
         """Return what changes with every change of the index."""

@@ -28,11 +28,12 @@ class Texts(Protocol):
         """What they are."""
         ...
 
-    def versions(self, known: Mapping[str, str]) -> dict[str, str]:
+    def versions(self, known: Mapping[str, str], seen: Scan | None = None) -> dict[str, str]:
         """Return a version for each text that is to be indexed, by document id; costs a scan.
 
         Another version says that the text is to be read again. ``known`` are the versions in
-        the index: a text that is being written at the moment may keep its old one.
+        the index: a text that is being written at the moment may keep its old one. ``seen`` is
+        the memory's directory as it is, if somebody has just looked.
 
         Raises:
             StoreError: they cannot be listed.
@@ -102,20 +103,21 @@ class EpisodeTexts:
     def __init__(
         self,
         directory: Path,
+        episodes: EpisodeReader,
         conversations: Conversations | None = None,
         *,
         poll: Callable[[], None] = lambda: None,
     ) -> None:
         self._directory = directory
-        self._store = EpisodeReader(directory)
+        self._store = episodes
         self._conversations = conversations
         self._poll = poll
 
-    def versions(self, known: Mapping[str, str]) -> dict[str, str]:
+    def versions(self, known: Mapping[str, str], seen: Scan | None = None) -> dict[str, str]:
         """Return the versions: of the text, and of the session's file where that is indexed too."""
         stamps = self._conversations.stamps() if self._conversations is not None else {}
         found: dict[str, str] = {}
-        for episode, stamp in self._listed(scan(self._directory)):
+        for episode, stamp in self._listed(scan(self._directory) if seen is None else seen):
             name = document_id(self.kind, episode.session_id)
             own = own_version(episode, stamp)
             said = "" if episode.provenance.untrusted else stamps.get(episode.session_id, "")

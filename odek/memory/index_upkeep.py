@@ -14,7 +14,9 @@ import msgspec
 from odek.errors import StoreBusyError, StoreError
 from odek.index.document import Document, Filter, Kind
 from odek.memory.catalogue import Catalogue
+from odek.memory.episode_reader import EpisodeReader
 from odek.memory.index_texts import EpisodeTexts, Sessions, Texts
+from odek.memory.watch import Scan
 from odek.storage.files import ensure_directory
 from odek.storage.locks import exclusive
 
@@ -104,7 +106,12 @@ class IndexUpkeep:
         return [brief for texts in self._texts if texts.kind in kinds for brief in texts.briefs()]
 
     def catch_up(
-        self, kinds: Collection[Kind], *, seconds: float, only: Collection[str] | None = None
+        self,
+        kinds: Collection[Kind],
+        *,
+        seconds: float,
+        only: Collection[str] | None = None,
+        seen: Scan | None = None,
     ) -> Left:
         """Bring texts of these kinds up to date for about so long; return what is left of them.
 
@@ -112,19 +119,21 @@ class IndexUpkeep:
             kinds: Which texts.
             seconds: For reading and writing; a step that is begun is finished.
             only: The ids of the documents to look at, None for all.
+            seen: The memory's directory as it is, if somebody has just looked.
 
         Raises:
             StoreError: the index cannot be written, or the texts cannot be listed.
         """
         deadline = monotonic() + seconds
-        left = self._differences(kinds, only)
+        left = self._differences(kinds, only, seen)
         if not left:
             return Left()
         if not self.directory.is_dir():
             return Left(len(left), is_missing=True)
         try:
             with exclusive(self._lock, timeout_seconds=seconds, poll=self._poll):
-                left = self._differences(kinds, only)  # another process may have been at it
+                if self._catalogue.is_outdated:  # another process was at it
+                    left = self._differences(kinds, only, None)
                 if left and self._index().needs_rebuild:
                     return Left(len(left), is_missing=True)
                 while left:
@@ -196,7 +205,7 @@ class IndexUpkeep:
             raise StoreError(f"the vectors cannot be used: {error}") from error
 
     def _differences(
-        self, kinds: Collection[Kind], only: Collection[str] | None
+        self, kinds: Collection[Kind], only: Collection[str] | None, seen: Scan | None
     ) -> list[tuple[Texts, str, str | None]]:
         """Return (texts, document id, new version or None) of all that differs."""
         known = self._catalogue.read()
@@ -205,7 +214,7 @@ class IndexUpkeep:
             if texts.kind not in kinds:
                 continue
             mine = {name: version for name, version in known.items() if name.startswith(f"{texts.kind}/")}
-            wanted = texts.versions(mine)
+            wanted = texts.versions(mine, seen)
             found += [(texts, name, None) for name in mine if name not in wanted]
             found += [(texts, name, version) for name, version in wanted.items() if mine.get(name) != version]
         return found if only is None else [each for each in found if each[1] in only]
@@ -245,9 +254,17 @@ class IndexUpkeep:
 
 
 def upkeep_of(
-    memory: Path, sessions: Sessions | None, *, space: str = "", poll: Callable[[], None] = lambda: None
+    memory: Path,
+    sessions: Sessions | None,
+    *,
+    episodes: EpisodeReader | None = None,
+    space: str = "",
+    poll: Callable[[], None] = lambda: None,
 ) -> IndexUpkeep:
-    """Return the upkeep of the index of what is remembered below ``memory``, and of ``sessions``."""
-    texts: list[Texts] = [EpisodeTexts(memory, sessions, poll=poll)]
+    """Return the upkeep of the index of what is remembered below ``memory``, and of ``sessions``.
+
+    Who reads ``episodes`` for other ends too gives the reader, so that their list is read once.
+    """
+    texts: list[Texts] = [EpisodeTexts(memory, episodes or EpisodeReader(memory), sessions, poll=poll)]
     texts += [sessions] if sessions is not None else []
     return IndexUpkeep(memory / INDEX_DIRECTORY, texts, space=space, poll=poll)

@@ -12,6 +12,7 @@ from odek.events import Event, Notice
 from odek.index.document import Filter, Hit, Kind
 from odek.memory.index_upkeep import IndexUpkeep, Left
 from odek.memory.index_vectors import IndexVectors
+from odek.memory.watch import Scan
 
 if TYPE_CHECKING:
     from odek.embedding.embedder import Vector
@@ -122,13 +123,16 @@ class MemoryIndex:
             self._fill_soon(0.0)
         return found
 
-    async def freshen(self, kinds: Collection[Kind], *, seconds: float = FRESH_SECONDS) -> Left:
+    async def freshen(
+        self, kinds: Collection[Kind], *, seconds: float = FRESH_SECONDS, seen: Scan | None = None
+    ) -> Left:
         """Bring texts of these kinds up to date for about so long; return what is left of them.
 
-        What is left, and texts of other kinds, follow behind.
+        What is left, and texts of other kinds, follow behind. ``seen`` is the memory's directory
+        as it is, if somebody has just looked.
         """
         deadline = trio.current_time() + seconds
-        left = await self._catch_up(kinds, seconds)
+        left = await self._catch_up(kinds, seconds, seen=seen)
         if left.is_missing:
             self._fill_soon(0.0)
             with trio.move_on_after(BUILD_SECONDS):
@@ -144,7 +148,9 @@ class MemoryIndex:
         work = partial(self.upkeep.catch_up, self.upkeep.kinds, seconds=FRESH_SECONDS, only=document_ids)
         await self._write(work)
 
-    async def _catch_up(self, kinds: Collection[Kind], seconds: float, *, abandon: bool = False) -> Left:
+    async def _catch_up(
+        self, kinds: Collection[Kind], seconds: float, *, seen: Scan | None = None, abandon: bool = False
+    ) -> Left:
         if trio.current_time() < self._rests_until:
             return Left()
         with trio.move_on_after(seconds) as waiting:
@@ -152,7 +158,7 @@ class MemoryIndex:
         if waiting.cancelled_caught:
             return Left(1)
         try:
-            work = partial(self.upkeep.catch_up, kinds, seconds=seconds)
+            work = partial(self.upkeep.catch_up, kinds, seconds=seconds, seen=seen)
             return await self._guarded(work, abandon=abandon) or Left()
         finally:
             self._writing.release()

@@ -11,6 +11,9 @@ from odek.memory.places import INDEX, JOURNAL, LOCK, real_directory
 from odek.memory.watch import Scan, changed_names, scan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odek.memory.episode_reader import EpisodeReader
     from odek.memory.journal import Record
 
 __all__ = ["Outside"]
@@ -20,10 +23,11 @@ LOCK_SECONDS = 1.0
 
 
 class Outside:
-    """Compares the directory with how it was at the last look."""
+    """Compares the directory with how it was at the last look; ``episodes`` returns what reads them."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, episodes: "Callable[[], EpisodeReader]") -> None:
         self._directory = directory
+        self._episodes = episodes
         self._before = Scan()
         self._hashes: dict[str, str] = {}
         self._since = ""
@@ -96,9 +100,7 @@ class Outside:
 
     def _promotions(self) -> list[Event]:
         """Return an event for each episode that a person approved since the last look."""
-        from odek.memory.episodes import EpisodeStore
-
-        episodes = EpisodeStore(self._directory).read_index()
+        episodes = self._episodes().read_index()
         approved = frozenset(episode.session_id for episode in episodes if episode.provenance.user_approved)
         before, self._approved = self._approved, approved
         if before is None:

@@ -35,15 +35,12 @@ MAX_ID_LENGTH = 128
 
 # An episode of this name would be a file of facts.
 _TAKEN = frozenset({"user", "env"})
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 def is_episode_id(text: str) -> bool:
     """Tell whether an episode may have this id: one file name, no dot, separator or NUL in it."""
-    return (
-        len(text) <= MAX_ID_LENGTH
-        and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", text) is not None
-        and text.lower() not in _TAKEN
-    )
+    return len(text) <= MAX_ID_LENGTH and _ID.fullmatch(text) is not None and text.lower() not in _TAKEN
 
 
 def body_name(session_id: str) -> str:

@@ -20,6 +20,7 @@ from odek.memory.watch import Scan
 if TYPE_CHECKING:
     from odek.memory.episode_finder import EpisodeFinder
     from odek.memory.episode_index import EpisodeIndex
+    from odek.memory.episode_reader import EpisodeReader
     from odek.memory.index_texts import Sessions
     from odek.memory.memory_index import MemoryIndex
     from odek.memory.ranker import Found
@@ -43,14 +44,15 @@ class Recalled(msgspec.Struct, frozen=True):
 class RecollectionParts(msgspec.Struct, frozen=True, kw_only=True):
     """What finding works with.
 
-    ``directory`` is the memory's. ``sessions`` returns the sessions for the index, None when
-    there are none to search. ``embedder`` returns what makes vectors. ``ask`` puts a question to
-    the model, None when there is none. ``emit`` takes what a person should know. ``nursery`` is
-    for the work that nobody waits for, ``limiter`` bounds the threads. Who ``keeps_up`` the index
-    also does what no question waits for.
+    ``directory`` is the memory's, and ``episodes`` returns what reads them. ``sessions`` returns
+    the sessions for the index, None when there are none to search. ``embedder`` returns what
+    makes vectors. ``ask`` puts a question to the model, None when there is none. ``emit`` takes
+    what a person should know. ``nursery`` is for the work that nobody waits for, ``limiter``
+    bounds the threads. Who ``keeps_up`` the index also does what no question waits for.
     """
 
     directory: Path
+    episodes: "Callable[[], EpisodeReader]"
     settings: MemorySettings
     sessions: "Callable[[], Sessions] | None"
     embedder: Callable[[], Embedder]
@@ -83,7 +85,13 @@ class Recollection:
             # Hashed words are what the index has anyway, and better.
             vectors = None if is_of_words(embedder) else embedder
             space = vectors.fingerprint if vectors is not None else ""
-            upkeep = upkeep_of(parts.directory, sessions, space=space, poll=trio.from_thread.check_cancelled)
+            upkeep = upkeep_of(
+                parts.directory,
+                sessions,
+                episodes=parts.episodes(),
+                space=space,
+                poll=trio.from_thread.check_cancelled,
+            )
             self._index = MemoryIndex(
                 upkeep, parts.nursery, parts.limiter, parts.emit, vectors, keeps_up=parts.keeps_up
             )
@@ -194,7 +202,8 @@ class Recollection:
         if self._finder is None:
             from odek.memory.episode_finder import EpisodeFinder
 
-            self._finder = EpisodeFinder(self._parts.directory, self.index(), self._parts.limiter)
+            parts = self._parts
+            self._finder = EpisodeFinder(parts.directory, parts.episodes(), self.index(), parts.limiter)
         return self._finder
 
 

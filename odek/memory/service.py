@@ -1,7 +1,7 @@
 """The memory as the agent uses it: async, and frozen where the prompt needs it."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -24,6 +24,7 @@ from odek.memory.watch import Scan, Stamp, fact_stamps, hot_stamps, watch
 
 if TYPE_CHECKING:
     from odek.memory.consolidate import Consolidated
+    from odek.memory.episode_reader import EpisodeReader
     from odek.memory.episodes import Episode, EpisodeText
     from odek.memory.index_texts import Sessions
     from odek.memory.journal import Origin
@@ -109,11 +110,13 @@ class Memory:
         self._jobs = jobs
         # Changes queue for one lock anyway; a few threads keep reads from waiting behind them.
         self._limiter = trio.CapacityLimiter(4)
-        self._outside = Outside(directory)
+        self._outside = Outside(directory, self._reader)
         self._made: Embedder | None = None
+        self._read_by: EpisodeReader | None = None
         self._recollection = Recollection(
             RecollectionParts(
                 directory=directory,
+                episodes=self._reader,
                 settings=parts.settings,
                 sessions=parts.sessions,
                 embedder=self.embedder,
@@ -242,9 +245,7 @@ class Memory:
 
     async def episodes(self) -> "tuple[tuple[Episode, ...], int]":
         """Return the episodes that may be recalled, newest first, and how many wait for a person."""
-        from odek.memory.episodes import EpisodeStore
-
-        listed = await self._in_thread(EpisodeStore(self.directory).read_index)
+        listed = await self._in_thread(self._reader().read_index)
         recallable = tuple(episode for episode in listed if episode.provenance.is_recallable)
         return recallable, len(listed) - len(recallable)
 
@@ -254,9 +255,7 @@ class Memory:
         Raises:
             StoreError: there is none, or it cannot be read.
         """
-        from odek.memory.episodes import EpisodeStore
-
-        return await self._in_thread(partial(EpisodeStore(self.directory).read, session_id))
+        return await self._in_thread(partial(self._reader().read, session_id))
 
     async def check_content(self, content: str) -> str:
         """Return ``content`` as it would be stored, or raise why it would not."""
@@ -285,9 +284,9 @@ class Memory:
         if made.change.changed:
             text = made.change.fact.text
             if made.kind == "merged":
-                self._tell(MemoryEvent("fact_merged", target, text, similarity=made.similarity))
+                self._parts.emit(MemoryEvent("fact_merged", target, text, similarity=made.similarity))
             else:
-                self._tell(MemoryEvent("fact_added", target, text))
+                self._parts.emit(MemoryEvent("fact_added", target, text))
             self._consolidate_if_full(made.change.facts)
         return made
 
@@ -295,14 +294,14 @@ class Memory:
         """Put ``content`` in the place of ``fact``."""
         change = await self._in_thread(partial(self._store.replace, fact, content, origin=origin))
         if change.changed:
-            self._tell(MemoryEvent("fact_replaced", fact.target, change.fact.text))
+            self._parts.emit(MemoryEvent("fact_replaced", fact.target, change.fact.text))
             self._consolidate_if_full(change.facts)
         return change
 
     async def remove(self, fact: Fact, origin: "Origin | None" = None) -> Change:
         """Remove ``fact``."""
         change = await self._in_thread(partial(self._store.remove, fact, origin=origin))
-        self._tell(MemoryEvent("fact_removed", fact.target, fact.shown))
+        self._parts.emit(MemoryEvent("fact_removed", fact.target, fact.shown))
         return change
 
     async def consolidate(
@@ -323,7 +322,7 @@ class Memory:
         )
         if done.applied:
             count, new_count = len(done.before), len(done.after)
-            self._tell(MemoryEvent("fact_consolidated", target, count=count, new_count=new_count))
+            self._parts.emit(MemoryEvent("fact_consolidated", target, count=count, new_count=new_count))
         return done
 
     def _consolidate_if_full(self, facts: Facts) -> None:
@@ -352,6 +351,14 @@ class Memory:
             self._made = self._parts.make_embedder()
         return self._made
 
+    def _reader(self) -> "EpisodeReader":
+        """Return what reads the episodes, one for all, so that their list is read once."""
+        if self._read_by is None:
+            from odek.memory.episode_reader import EpisodeReader
+
+            self._read_by = EpisodeReader(self.directory)
+        return self._read_by
+
     def _begin_watching(self) -> None:
         """Watch from the second look on: nothing of it is on the way of the first request."""
         if self._parts.watched and not self._is_watched and self._outside.looks:
@@ -361,13 +368,8 @@ class Memory:
             )
 
     async def _on_hint(self) -> None:
-        try:
+        with suppress(StoreError):  # the next use says so
             await self._look_afresh()
-        except StoreError:
-            return  # the next use says so
-
-    def _tell(self, event: MemoryEvent) -> None:
-        self._parts.emit(event)
 
     def _read_each(self) -> tuple[list[Facts], list[tuple[Target, StoreError]]]:
         files: list[Facts] = []

@@ -37,9 +37,9 @@ class Shelved(msgspec.Struct, frozen=True):
 class Shelf:
     """Looks at a file's stamp before it returns what was read of it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, episodes: EpisodeReader) -> None:
         self._directory = str(directory)
-        self._store = EpisodeReader(directory)
+        self._episodes = episodes
         self._listed: tuple[Stamp | None, Stamp | None] | None = None
         self._kept: dict[str, tuple[Stamp, Shelved]] = {}
 
@@ -75,7 +75,7 @@ class Shelf:
 
     def _read(self, session_id: str, stamp: Stamp | None) -> Shelved:
         try:
-            read = self._store.read(session_id)
+            read = self._episodes.read(session_id)
         except StoreError:
             return Shelved()
         provenance = read.episode.provenance

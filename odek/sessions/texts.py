@@ -9,6 +9,7 @@ from odek.errors import StoreBusyError, StoreError
 from odek.index.document import Document, Kind
 from odek.memory.extract import conversation, head_and_tail
 from odek.memory.index_texts import document_id, subject_of
+from odek.memory.watch import Scan
 from odek.messages import CONTEXT_NAME, AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from odek.sessions.names import lock_path, session_id, session_path
 from odek.sessions.reading import Reading, read_session
@@ -38,7 +39,11 @@ class SessionTexts:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def versions(self, known: Mapping[str, str]) -> dict[str, str]:
+    def versions(
+        self,
+        known: Mapping[str, str],
+        seen: Scan | None = None,  # noqa: ARG002 - of the memory
+    ) -> dict[str, str]:
         """Return the versions, newest first. One that somebody goes on with is taken up when it rests."""
         found: dict[str, str] = {}
         for session, stamp in self.stamps().items():
