@@ -182,7 +182,7 @@ def _type_name(hint: object) -> str:
     if typing.get_origin(hint) is typing.Literal:
         return " | ".join(f"`{value}`" for value in typing.get_args(hint))
     text = hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
-    return f"`{re.sub(r'[a-z_]+[.](?=[a-zA-Z])', '', text)}`"
+    return f"`{re.sub(r'[a-z_]+[.](?=[a-zA-Z_])', '', text)}`"
 
 
 def _attributes(docstring: str) -> dict[str, str]:
