@@ -74,6 +74,8 @@ _DISK = late_pattern(
     r"/dev/(([shv]|xv)d[a-z*?\[\x00]|nvme\d|mmcblk\d|disk\d?|rdisk\d|dm-\d|md\d|loop\d|mapper/|mem$|kmem$|port$)"
 )
 
+# What lies among the keys of ssh for everybody to see.
+_PUBLIC = late_pattern(r"[\w.@-]+\.pub|known_hosts(\.old)?")
 # Inside a repository: git runs these, or programs that they name.
 _GIT_CODE = late_pattern(
     r"/(\.git|\.git/modules/.*)/(hooks(/.*)?|config(\.worktree)?|info/attributes)$", re.IGNORECASE
@@ -283,6 +285,8 @@ def _is_credential(target: Place, where: Where, *, recursive: bool) -> bool:
     if is_inside(target, os.fspath(where.odek_home)):
         return _is_odeks_own(target, where)
     home = _below(target, os.fspath(where.home))
+    if home is not None and home[:1] == (".ssh",) and _PUBLIC.fullmatch("/".join(home[1:])):
+        return False
     if home is not None:
         return guards.may_reach_credential(home, below_home=True, recursive=recursive)
     # The home itself may lie below what is read.

@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 from random import Random
 
-from tests.support import shell_cases, shell_data_cases, shell_everyday_cases, shell_program_cases
+from tests.support import (
+    shell_cases,
+    shell_data_cases,
+    shell_everyday_cases,
+    shell_field_cases,
+    shell_program_cases,
+)
 
 __all__ = ["hostile_text"]
 
@@ -74,6 +80,8 @@ _CORPUS = [
         shell_cases.AT_MOST,
         shell_data_cases.AT_LEAST,
         shell_everyday_cases.AT_MOST,
+        shell_field_cases.AT_LEAST,
+        shell_field_cases.AT_MOST,
         shell_program_cases.AT_LEAST,
     )
     for commands in cases.values()

@@ -7,7 +7,13 @@ import pytest
 from odek.trust.paths import Where
 from odek.trust.risk import Risk
 from odek.trust.shell import classify
-from tests.support import shell_data_cases, shell_everyday_cases, shell_program_cases, shell_script_cases
+from tests.support import (
+    shell_data_cases,
+    shell_everyday_cases,
+    shell_field_cases,
+    shell_program_cases,
+    shell_script_cases,
+)
 
 PROJECT = Path("/home/u/work/project")
 HERE = Where(PROJECT, PROJECT, Path("/home/u"), Path("/home/u/.odek"))
@@ -19,7 +25,10 @@ def pairs(*cases: Cases) -> list[tuple[str, str]]:
     return [(label, command) for one in cases for label, commands in one.items() for command in commands]
 
 
-@pytest.mark.parametrize(("label", "command"), pairs(shell_data_cases.AT_LEAST, shell_program_cases.AT_LEAST))
+@pytest.mark.parametrize(
+    ("label", "command"),
+    pairs(shell_data_cases.AT_LEAST, shell_field_cases.AT_LEAST, shell_program_cases.AT_LEAST),
+)
 def test_a_way_through_data_does_not_lower_a_class(label: str, command: str) -> None:
     """Names from lists, loops, functions and outputs are judged as the files that they may be."""
     verdict = classify(command, HERE)
@@ -28,7 +37,8 @@ def test_a_way_through_data_does_not_lower_a_class(label: str, command: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("label", "command"), pairs(shell_everyday_cases.AT_MOST, shell_script_cases.AT_MOST)
+    ("label", "command"),
+    pairs(shell_everyday_cases.AT_MOST, shell_field_cases.AT_MOST, shell_script_cases.AT_MOST),
 )
 def test_everyday_scripts_run_as_before(label: str, command: str) -> None:
     """Counting, looping over sources and the usual tools are rated no higher than what they do."""

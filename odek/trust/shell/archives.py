@@ -24,6 +24,7 @@ _PATCH_TARGET: Final = re.compile(
     r"^(?:\+\+\+ |--- |Index: |rename to |copy to |diff --git \S+ )(?:[ab]/)?([^\t\n]+)", re.MULTILINE
 )
 _PACKS: Final = frozenset("acurR")
+_SHOWS: Final = frozenset("ltip")
 
 
 def _unpacks(call: Call, sources: Sequence[Word], target: Word) -> Iterator[Part]:
@@ -112,11 +113,15 @@ def _extracts(call: Call, letters: str, archive: Word | None) -> Iterator[Part]:
 
 def archive(call: Call) -> Iterator[Part]:
     """Archivers whose first word is a mode, or that extract into the directory they run in."""
-    target = call.value("-d", "-o", "-D") or _HERE
-    yield from call.writes(target)
     mode = call.operands[0].text if call.operands else ""
     has_mode = len(mode) == 1 and call.name not in {"unzip", "unrar", "unar"}
     files = call.operands[1:] if has_mode else call.operands
+    if has_mode and mode in _SHOWS:
+        yield call.part(Risk.SAFE, "shows what an archive holds")
+        return
+    target = call.value("-d", "-o", "-D") or _HERE
+    yield call.part(Risk.LOCAL_WRITE, "packs or unpacks files")
+    yield from call.writes(target)
     if has_mode and mode in _PACKS:
         for word in files[1:]:
             yield from call.reads(word, recursive=True)
@@ -139,7 +144,7 @@ def cpio(call: Call) -> Iterator[Part]:
 def zip_archive(call: Call) -> Iterator[Part]:
     """Judge ``zip``: what it packs, and the command that tests the archive."""
     for at, word in enumerate(call.words[:-1]):
-        if word.text == "-TT":
+        if re.fullmatch(r"-\w*TT", word.text):
             yield from call.runs(call.words[at + 1])
     if any(word.text == "-@" for word in call.words):
         yield from _reads_listed(call)

@@ -23,6 +23,11 @@ _PATTERN_OPTIONS = frozenset(
     {"dotglob", "extglob", "failglob", "globasciiranges", "globstar", "nocaseglob", "nocasematch", "nullglob"}
     | {"checkwinsize", "inherit_errexit", "progcomp"}
 )
+# What a container mounts: `PATH:…` behind `-v` or apart from it, or among the fields of `--mount`.
+_MOUNTED = re.compile(
+    r"(?:--mount=)?(?=.*\b(?:type|target|destination|dst)=)(?:[^=]*=[^,]*,){0,8}?(?:source|src)=(?P<field>[^,]*)"
+    r"|(?:-v=?|--volume=)?(?P<path>[^:,=]*)[:,]"
+)
 _HIDDEN_CODE = re.compile(r"\[.*(\$\(|`)", re.DOTALL)
 
 
@@ -50,6 +55,8 @@ def environment(call: Call) -> Iterator[Part]:
         return
     if call.name == "set" and any(word.known for word in call.words):
         return
+    if call.name in {"declare", "typeset", "local"} and call.has("-n"):
+        yield call.part(Risk.CODE_EXECUTION, "makes one variable stand for another, which is not followed")
     if call.name == "set" or (not call.operands and not call.has("-f", "-F", "-a", "-A")):
         yield call.part(Risk.SYSTEM_WRITE, "shows all variables, which may hold credentials")
     for word in call.operands:
@@ -127,9 +134,10 @@ def container(call: Call) -> Iterator[Part]:
         text = word.text
         if text.startswith(_HOST_RIGHTS):
             yield call.part(Risk.SYSTEM_WRITE, f"gives the container {text}")
-        source = re.match(r"(?:-v=?|--volume=|--mount=.*?(?:source|src)=)?([^:,=]*)[:,]", text)
-        if source and source[1][:1] in {"/", "~", UNRESOLVED, "."}:
-            risk, reason, place = call.context.judge_write(word.with_text(source[1]))
+        source = _MOUNTED.match(text)
+        path = (source["field"] or source["path"] or "") if source else ""
+        if path[:1] in {"/", "~", UNRESOLVED, "."}:
+            risk, reason, place = call.context.judge_write(word.with_text(path))
             if risk > Risk.LOCAL_WRITE:
                 yield call.part(risk, f"mounts a path of the machine: {reason}", place)
 
@@ -183,3 +191,9 @@ def _python_module(call: Call, module: str, rest: list[Word]) -> Iterator[Part]:
         yield call.part(Risk.CODE_EXECUTION, "runs Python code")
     else:
         yield call.part(Risk.CODE_EXECUTION, "runs Python code")
+
+
+def initializer(call: Call) -> Iterator[Part]:
+    """Judge starting a project from a package, which is fetched and run."""
+    if call.operands:
+        yield call.part(Risk.CODE_EXECUTION, "fetches a package and runs it")

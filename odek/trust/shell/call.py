@@ -210,7 +210,7 @@ def _take_option(word: Word, following: Sequence[Word], rule: Rule, arguments: l
         option = rule.find(name)
         if equals:
             arguments.append(Argument(name, option, word.with_text(attached)))
-        elif option is not None and option.value and following:
+        elif option is not None and option.value not in {"", "tail"} and following:
             arguments.append(Argument(name, option, following[0]))
             return 1
         else:
@@ -222,6 +222,10 @@ def _take_option(word: Word, following: Sequence[Word], rule: Rule, arguments: l
         return int(takes)
     for index, letter in enumerate(text[1:], start=2):
         option = rule.options.get("-" + letter)
+        if option is not None and option.value == "tail":
+            value = word.with_text(text[index:]) if len(text) > index else None
+            arguments.append(Argument("-" + letter, option, value))
+            return 0
         if option is not None and option.value:
             if len(text) > index:
                 arguments.append(Argument("-" + letter, option, word.with_text(text[index:])))

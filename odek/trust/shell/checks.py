@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from odek.trust.risk import Part
-from odek.trust.shell import archives, builtins, files, git, machine, repeaters, scripts
+from odek.trust.shell import archives, builtins, files, git, machine, repeaters, scripts, services
 from odek.trust.shell.call import Call
 
 __all__ = ["CHECKS", "Check"]
@@ -25,9 +25,11 @@ CHECKS: dict[str, Check] = {
     "archive": Check(archives.archive),
     "arithmetic": Check(builtins.arithmetic, replaces_operands=True),
     "awk": Check(scripts.awk),
+    "bare": Check(machine.bare, replaces_class=True),
     "cd": Check(builtins.cd, replaces_operands=True),
     "chmod": Check(files.chmod, replaces_operands=True),
-    "cloud": Check(machine.cloud),
+    "cloud": Check(services.cloud),
+    "cluster_secrets": Check(services.cluster_secrets),
     "container": Check(builtins.container, replaces_operands=True),
     "copy": Check(files.copy),
     "cpio": Check(archives.cpio, replaces_operands=True),
@@ -44,6 +46,7 @@ CHECKS: dict[str, Check] = {
     "git": Check(git.judge, replaces_operands=True, replaces_class=True),
     "grep": Check(files.grep),
     "hostname": Check(machine.hostname),
+    "initializer": Check(builtins.initializer),
     "inplace": Check(files.inplace),
     "ip": Check(machine.ip),
     "jq": Check(scripts.jq),
@@ -58,13 +61,17 @@ CHECKS: dict[str, Check] = {
     "openssl": Check(machine.openssl),
     "parallel": Check(repeaters.parallel, replaces_operands=True),
     "patch": Check(archives.patch),
+    "pkill": Check(machine.pkill),
     "plus": Check(machine.plus),
     "ps": Check(machine.ps),
     "python": Check(builtins.python, replaces_class=True),
+    "rewrites": Check(scripts.rewrites),
     "rg": Check(files.tree_search, replaces_operands=True),
     "rm": Check(files.rm, replaces_operands=True, replaces_class=True),
     "rsync": Check(machine.rsync, replaces_operands=True),
+    "rules": Check(machine.rules, replaces_class=True),
     "sed": Check(scripts.sed),
+    "settings": Check(machine.settings, replaces_class=True),
     "shell": Check(builtins.shell, replaces_operands=True),
     "shopt": Check(builtins.shopt, replaces_class=True),
     "socat": Check(machine.socat),

@@ -160,7 +160,10 @@ def _judge_subcommand(name: str, rule: Rule, words: list[Word], text: str, conte
         key, depth = f"{key}/{rest[depth].text}", depth + 1
     inner = rule_for(key)
     if inner is None:
-        return [*parts, call.part(rule.risk, f"{name} {operands[0].text} {rule.risk.verb}")]
+        files = [
+            part for word in rest for part in call.reads(word) if part.risk > Risk.SAFE and "/" in word.text
+        ]
+        return [*parts, *files, call.part(rule.risk, f"{name} {operands[0].text} {rule.risk.verb}")]
     if _only_asks_version("", rest[depth:]):
         return [*parts, call.part(Risk.SAFE, "asks for version or help")]
     return [*parts, *_judge_known(canonical(key), inner, rest[depth:], text, context)]
@@ -189,6 +192,10 @@ def _judge_options(call: Call) -> Iterator[Part]:
                 yield from _uploaded(call, argument.value, argument.value.text)
             case "form":
                 yield from _uploaded(call, argument.value, argument.value.text.partition("=")[2])
+            case "named":
+                name, _, rest = argument.value.text.partition("@")
+                if "=" not in name:
+                    yield from _uploaded(call, argument.value, f"@{rest}")
 
 
 def _uploaded(call: Call, word: Word, text: str) -> Iterator[Part]:

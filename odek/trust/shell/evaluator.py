@@ -83,7 +83,7 @@ class Evaluator(ABC):
         ]
 
     def _note(self, node: "Node", risk: Risk, reason: str) -> None:
-        self._add([Part(text_of(node)[:200], risk, reason)])
+        self._add([Part(text_of(node).strip()[:200], risk, reason)])
 
     def _visit(self, node: "Node") -> None:
         self._nesting += 1
@@ -126,7 +126,7 @@ class Evaluator(ABC):
                 self._variable_use(child)
 
     def _variable_use(self, node: "Node") -> None:
-        text = text_of(node)
+        text = text_of(node).lstrip()
         match = re.match(r"\$\{?(!?)([A-Za-z_]\w*)", text)
         if match is None:
             return
@@ -147,7 +147,9 @@ class Evaluator(ABC):
 
     def _subscripts(self, node: "Node") -> None:
         """Judge subscripts, and the numbers behind a colon: both are arithmetic."""
-        text = outside_substitutions(node)
+        if not self._journey.step(node.descendant_count // NODES_PER_STEP):
+            return
+        text = outside_substitutions(node).lstrip()
         found = re.match(r"\$\{!?(\w+)(?:\[([^\]@*]*)\])?(?::([^-=+?].*))?", text, re.DOTALL)
         if found is None:
             return

@@ -107,7 +107,9 @@ def compress(call: Call) -> Iterator[Part]:
 def formatter(call: Call) -> Iterator[Part]:
     """Judge tools that either report or rewrite."""
     first = call.operands[0].text if call.operands else ""
-    shows = call.has("--check", "--diff", "-d", "-l", "--list-different", "--dry-run", "--test")
+    shows = call.has(
+        "--check", "--check-only", "--diff", "-d", "-l", "--list-different", "--dry-run", "--test"
+    )
     changes = first == "format" or call.has(
         "--fix", "--fix-only", "--add-noqa", "-w", "-i", "--write", "--in-place"
     )

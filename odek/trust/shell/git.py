@@ -1,12 +1,12 @@
 """What git does with its subcommands, its settings and its many ways to start programs."""
 
-import re
 from collections.abc import Iterator
 
 from odek.trust.paths import UNRESOLVED
 from odek.trust.risk import Part, Risk
 from odek.trust.shell import archives
 from odek.trust.shell.call import Call, parse_arguments
+from odek.trust.shell.git_settings import HARMLESS_SETTING
 from odek.trust.shell.programs import Option, Rule, rule_for
 from odek.trust.shell.words import Word
 
@@ -33,23 +33,6 @@ _SUB = Rule(
     Risk.SAFE, "-", {"-o": Option("text"), "-O": Option(), "-m": Option("text"), "-F": Option("text")}
 )
 
-# Settings that decide only how things look or who signs; any other may name a program.
-_HARMLESS_SETTING = re.compile(
-    r"""
-    user\.(name|email|signingkey)
-    | (color|advice|status|blame|column|rerere|feature|grep|i18n|stash|checkout|pack)\..*
-    | core\.(quotepath|autocrlf|safecrlf|abbrev|filemode|ignorecase|eol|bare|longpaths|preloadindex
-      |untrackedcache|commentchar|compression|whitespace)
-    | log\.[^.]* | init\.defaultbranch | (commit|tag)\.gpgsign | pull\.(rebase|ff)
-    | merge\.(ff|conflictstyle|log)
-    | push\.(default|autosetupremote|followtags) | rebase\.(autostash|autosquash|updaterefs)
-    | fetch\.(prune|parallel) | diff\.(algorithm|renames|colormoved|context|noprefix|mnemonicprefix|submodule)
-    | branch\.(sort|autosetuprebase|.*\.(merge|remote|description))
-    | format\.pretty | gc\.auto | protocol\.version
-    | http\.(postbuffer|lowspeed.*) | index\.version | safe\.directory | transfer\..* | receive\.deny.*
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
 _STARTS_PROGRAM = (
     "--upload-pack", "--receive-pack", "--exec", "--open-files-in-pager", "--ext-diff", "--sendmail-cmd",
     "--to-cmd", "--cc-cmd", "--header-cmd",
@@ -89,7 +72,7 @@ def _top_option(call: Call, name: str, value: Word | None) -> Iterator[Part]:
         case "-c" | "--config-env":
             key, _, setting = text.partition("=")
             harmless = key.lower() in {"core.pager", "core.editor"} and setting in {"", "cat", "true", ":"}
-            if not (harmless or _HARMLESS_SETTING.fullmatch(key)):
+            if not (harmless or HARMLESS_SETTING.fullmatch(key)):
                 yield call.part(Risk.CODE_EXECUTION, f"sets {key}, which may start a program")
         case "--exec-path" if value is not None:
             yield call.part(Risk.CODE_EXECUTION, "takes the programs of git from another directory")
@@ -108,6 +91,8 @@ def _is_here(text: str) -> bool:
 def _common_options(call: Call) -> Iterator[Part]:
     for word in call.words:
         text = word.text
+        if "://-" in text:
+            yield call.part(Risk.CODE_EXECUTION, "an address that is taken for an option")
         if "ext::" in text or text.startswith(("fd::", UNRESOLVED + "::")):
             yield call.part(Risk.CODE_EXECUTION, "a transport that runs a command")
         name, _, value = text.partition("=")
@@ -116,7 +101,7 @@ def _common_options(call: Call) -> Iterator[Part]:
             yield from call.writes(word.with_text(value))
         elif name == "--output-directory" and value:
             yield from call.writes(word.with_text(value))
-        elif len(name) > 4 and any(known.startswith(name) for known in _STARTS_PROGRAM):
+        elif _starts_program(name, value):
             yield call.part(Risk.CODE_EXECUTION, f"{name} starts a program")
         elif name in _GIVES_SETTINGS and call.name in {"git clone", "git init"}:
             yield call.part(
@@ -127,6 +112,12 @@ def _common_options(call: Call) -> Iterator[Part]:
         # Files beyond the work tree are taken by several commands.
         if operand.text.startswith("/") or ".." in operand.text.split("/"):
             yield from (part for part in call.reads(operand, recursive=True) if part.risk > Risk.SAFE)
+
+
+def _starts_program(option: str, value: str) -> bool:
+    if option == "--smtp-server":
+        return "/" in value  # else the name of a host
+    return len(option) > 4 and any(known.startswith(option) for known in _STARTS_PROGRAM)
 
 
 def _apply(call: Call) -> Iterator[Part]:
@@ -209,7 +200,7 @@ def _config(call: Call) -> Iterator[Part]:
     if call.has("--global", "--system", "-f", "--file", "--worktree"):
         yield call.part(Risk.SYSTEM_WRITE, "changes settings beyond this repository")
     key = words[1] if words[:1] in (["set"], ["unset"]) and len(words) > 1 else (words[0] if words else "")
-    if _HARMLESS_SETTING.fullmatch(key):
+    if HARMLESS_SETTING.fullmatch(key):
         yield call.part(Risk.LOCAL_WRITE, "changes a setting of the repository")
     else:
         yield call.part(Risk.CODE_EXECUTION, f"sets {key or 'settings'}, which may start a program later")
@@ -228,7 +219,8 @@ def _clean(call: Call) -> Iterator[Part]:
 
 def _checkout(call: Call) -> Iterator[Part]:
     everything = any(word.text in {".", "./", ":/", "*"} for word in call.operands)
-    if (everything and not call.has("-b", "--staged")) or call.has("--discard-changes", "-f", "--force"):
+    spares = call.has("-b") or (call.has("--staged", "-S") and not call.has("--worktree", "-W"))
+    if (everything and not spares) or call.has("--discard-changes", "-f", "--force"):
         yield call.part(Risk.DESTRUCTIVE, "discards work that is not committed")
 
 
@@ -283,6 +275,8 @@ def _worktree(call: Call) -> Iterator[Part]:
         yield call.part(Risk.LOCAL_WRITE, "changes work trees")
         for word in call.operands[1:2]:
             yield from call.writes(word)
+    if _first(call) == "remove" and call.has("-f", "--force"):
+        yield call.part(Risk.DESTRUCTIVE, "removes a work tree with what is not committed")
 
 
 def _archive(call: Call) -> Iterator[Part]:
@@ -302,11 +296,36 @@ def _changing(call: Call) -> Iterator[Part]:
     """Commands that only list when called bare."""
     if _first(call) not in {"", "list", "show", "status", "verify", "list-heads", "diff"}:
         yield call.part(Risk.LOCAL_WRITE, "changes the repository")
+    if call.name == "git bundle" and _first(call) == "create":
+        for word in call.operands[1:2]:
+            yield from call.writes(word)
 
 
 def _loses(call: Call) -> Iterator[Part]:
-    if any(word.text in {"expire", "delete", "drop", "--prune=now", "-d"} for word in call.words):
+    prunes = any(
+        word.text.startswith("--prune=") and word.text not in {"--prune=never", "--prune=2.weeks.ago"}
+        for word in call.words
+    )
+    prunes = prunes or (call.name == "git prune" and not call.has("-n", "--dry-run"))
+    if prunes or any(word.text in {"expire", "delete", "drop", "-d"} for word in call.words):
         yield call.part(Risk.DESTRUCTIVE, "removes history that cannot be brought back")
+
+
+def _remove(call: Call) -> Iterator[Part]:
+    everything = any(word.text in {".", "./", ":/", "*"} for word in call.operands)
+    if everything and call.has("-r") and not call.has("--cached", "-n", "--dry-run"):
+        yield call.part(Risk.DESTRUCTIVE, "removes everything from the work tree")
+
+
+def _initialise(call: Call) -> Iterator[Part]:
+    directory = call.value("--separate-git-dir")
+    for word in call.operands if directory is None else [*call.operands, directory]:
+        yield from (part for part in call.writes(word) if part.risk > Risk.LOCAL_WRITE)
+
+
+def _formats(call: Call) -> Iterator[Part]:
+    if (target := call.value("-o")) is not None:
+        yield from call.writes(target)
 
 
 def _symbolic_ref(call: Call) -> Iterator[Part]:
@@ -346,5 +365,9 @@ _SPECIAL = {
     "reflog": _loses,
     "update-ref": _loses,
     "gc": _loses,
+    "prune": _loses,
+    "rm": _remove,
+    "init": _initialise,
+    "format-patch": _formats,
     "symbolic-ref": _symbolic_ref,
 }

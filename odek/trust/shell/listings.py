@@ -102,7 +102,12 @@ def start_words(words: Sequence[Word]) -> list[Word]:
 def found_by_find(words: Sequence[Word]) -> list[Word]:
     """Return what ``{}`` may stand for: the start itself, or below it what a test lets through."""
     starts = start_words(words) or [Word(".")]
-    given = [word.text for word in words if word.text in _FIND_TESTS]
+    # All but a few is as good as all.
+    given = [
+        word.text
+        for at, word in enumerate(words)
+        if word.text in _FIND_TESTS and (not at or words[at - 1].text not in {"!", "-not"})
+    ]
     if not given:
         return starts
     names = [words[at + 1] for at, word in enumerate(words[:-1]) if word.text in {"-name", "-iname"}]

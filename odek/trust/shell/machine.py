@@ -4,7 +4,7 @@ Each takes one ``Call`` and yields parts of its verdict; ``checks.py`` says when
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from odek.trust.paths import UNRESOLVED
 from odek.trust.risk import Part, Risk
@@ -12,6 +12,7 @@ from odek.trust.shell import archives
 from odek.trust.shell.call import Call
 from odek.trust.shell.words import Word
 
+_GOES_TO = re.compile(r"\+(\d*[gGp%F]?|/[\w .:-]+)")
 _REMOTE = re.compile(r"(\w[\w.-]*@)?[\w.-]+:(?!//)|\w+://")
 
 
@@ -61,30 +62,6 @@ def socat(call: Call) -> Iterator[Part]:
             yield from call.writes(
                 Word(word.text.partition(":")[2].partition(",")[0] or word.text, raw=word.raw)
             )
-
-
-def cloud(call: Call) -> Iterator[Part]:
-    """Clients of services: deleting there is as final as here."""
-    verbs = {
-        "delete",
-        "destroy",
-        "rm",
-        "remove",
-        "terminate",
-        "purge",
-        "drop",
-        "rb",
-        "terminate-instances",
-        "flushall",
-    }
-    for word in call.operands[:6]:
-        text = word.text.lower()
-        if text in verbs or text.startswith(("delete-", "terminate-", "destroy-", "flush")):
-            yield call.part(Risk.DESTRUCTIVE, f"{call.name} {text} removes what a service keeps")
-            return
-    for word in call.operands:
-        if "/" in word.text or word.text.startswith("."):
-            yield from call.reads(word)
 
 
 def openssl(call: Call) -> Iterator[Part]:
@@ -150,10 +127,45 @@ def kill(call: Call) -> Iterator[Part]:
     signals = [text for text in words if re.fullmatch(r"-[A-Z]\w*|-\d+|-[a-z]\w+", text)]
     if words[:1] in (["-l"], ["-L"], ["--list"]) or "-0" in words[:1]:
         yield call.part(Risk.SAFE, "asks only")
-    elif "-1" in words[1:] or words == ["-1"] or any(text == "0" for text in words[1:]):
+    elif _means_everything(words, call.words[0].raw if call.words else ""):
         yield call.part(Risk.DESTRUCTIVE, "ends every process of the user")
     elif all(text.startswith("%") for text in words if text not in signals) and len(words) > len(signals):
         yield call.part(Risk.LOCAL_WRITE, "ends a job of this shell")
+
+
+def _means_everything(words: Sequence[str], first: str) -> bool:
+    """Whether ``kill`` is told -1, or 0, which is not what stands for the number that a command prints."""
+    return words == ["-1"] or bool({"-1", "0"} & set(words[1:])) or (first == "0" and len(words) == 1)
+
+
+def pkill(call: Call) -> Iterator[Part]:
+    """Judge programs that end processes by name where only the user is named, and so everything is meant."""
+    named = any(call.has(option) for option in ("-u", "-U", "--user", "--uid", "--euid"))
+    if call.name == "killall5" or (named and not call.operands):
+        yield call.part(Risk.DESTRUCTIVE, "ends every process of a user")
+
+
+def bare(call: Call) -> Iterator[Part]:
+    """Judge programs that only show what there is when nothing is named."""
+    if not call.operands:
+        yield call.part(Risk.SAFE, "shows what there is")
+
+
+def settings(call: Call) -> Iterator[Part]:
+    """Judge ``sysctl``: showing the settings of the kernel, or changing them."""
+    options = {item.name for item in call.arguments}
+    if options <= {"-a", "--all", "-n", "-q", "-e", "-N"} and not any(
+        not re.fullmatch(r"[\w.*-]+", word.text) for word in call.operands
+    ):
+        yield call.part(Risk.SAFE, "shows settings of the kernel")
+
+
+def rules(call: Call) -> Iterator[Part]:
+    """Judge ``iptables``: showing the rules, or changing them."""
+    options = {item.name for item in call.arguments}
+    lists = {"-L", "-S", "--list", "--list-rules"}
+    if options & lists and options <= lists | {"-n", "-v", "-t", "-x", "--line-numbers"}:
+        yield call.part(Risk.SAFE, "shows the rules for the network")
 
 
 def crontab(call: Call) -> Iterator[Part]:
@@ -174,6 +186,6 @@ def odek(call: Call) -> Iterator[Part]:
 
 
 def plus(call: Call) -> Iterator[Part]:
-    """Judge pagers given a command with ``+``."""
-    if any(word.text.startswith("+") for word in call.words):
+    """Judge pagers given a command with ``+``: going to a place is none that matters."""
+    if any(word.text.startswith("+") and not _GOES_TO.fullmatch(word.text) for word in call.words):
         yield call.part(Risk.CODE_EXECUTION, "gives the pager a command")

@@ -8,7 +8,7 @@ from odek.trust.risk import Part, Risk
 from odek.trust.shell.call import Call
 from odek.trust.shell.words import Word
 
-__all__ = ["awk", "dc", "jq", "sed", "sql"]
+__all__ = ["awk", "dc", "jq", "rewrites", "sed", "sql"]
 
 _AWK_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _AWK_RUNS = re.compile(
@@ -163,7 +163,8 @@ def _sed_substitution(script: str, at: int) -> tuple[int, str, str]:
 
 
 _SQL_DESTROYS = re.compile(
-    r"\b(drop\s+(table|database|schema|user|role|owned|view|index)|truncate\b|delete\s+from|flushall)",
+    r"\b(drop\s+(table|database|schema|user|role|owned|view|index)|truncate\b|delete\s+from|flushall"
+    r"|drop(Database|Collection|User|Indexe?s?)?\s*\(|(delete|remove)(One|Many)?\s*\()",
     re.IGNORECASE,
 )
 _SQL_RUNS = re.compile(
@@ -176,7 +177,7 @@ _SQL_RUNS = re.compile(
 
 def sql(call: Call) -> Iterator[Part]:
     """Judge the statements given to a database client."""
-    named = {"-c", "--command", "-e", "--execute", "-cmd"}
+    named = {"-c", "--command", "-e", "--execute", "-cmd", "--eval"}
     texts = [
         item.value.text for item in call.arguments if item.name in named and item.value
     ] + call.context.texts
@@ -204,6 +205,13 @@ def jq(call: Call) -> Iterator[Part]:
     for at, word in enumerate(call.words[:-2]):
         if word.text in {"--slurpfile", "--rawfile", "--argfile"}:
             yield from call.reads(call.words[at + 2])
+
+
+def rewrites(call: Call) -> Iterator[Part]:
+    """Judge the files that ``perl -i`` and the like edit in place."""
+    if any(item.name == "-i" for item in call.arguments):
+        for word in call.operands:
+            yield from call.writes(word)
 
 
 def dc(call: Call) -> Iterator[Part]:

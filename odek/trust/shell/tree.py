@@ -16,6 +16,7 @@ __all__ = [
     "decodes",
     "descendants",
     "evaluates",
+    "gap_before",
     "heredoc_text",
     "leaves",
     "outside_substitutions",
@@ -39,6 +40,12 @@ def adjacent(nodes: Sequence["Node"]) -> list[list["Node"]]:
         else:
             groups.append([node])
     return groups
+
+
+def gap_before(node: "Node") -> str:
+    """Return the white space before an expansion in quotes, which the grammar counts to it."""
+    text = text_of(node)
+    return text[: len(text) - len(text.lstrip())]
 
 
 def evaluates(node: "Node") -> bool:

@@ -15,7 +15,9 @@ from odek.trust.shell.words import Word
 
 __all__ = ["judge"]
 
-_RUNS = re.compile(r"--(.*-)?(exec|execute|command|cmd|pager|editor|program|rsh|hook|plugin|eval|shell)$")
+_RUNS = re.compile(
+    r"--(?!no-)(.*-)?(exec|execute|command|cmd|pager|editor|program|rsh|hook|plugin|eval|shell)$"
+)
 _WRITES = re.compile(r"--(.*-)?(out|output|outfile|log|logfile|dump|save|write|dest|trace|profile)(-.*)?$")
 # A file inside a word: behind the sign of a file of options, an equals sign, or a short option.
 _FILE_IN_WORD = re.compile(r"@([^\s]+)$|-{1,2}[\w-]+=(.+)$|-\w([/.\x00].*)$")

@@ -16,7 +16,7 @@ from odek.trust.shell.grammar import plain, text_of
 from odek.trust.shell.marks import ACTIVE_TILDE
 from odek.trust.shell.parameters import Parameter, apply, parse_parameter
 from odek.trust.shell.scope import Scope
-from odek.trust.shell.tree import substitutions
+from odek.trust.shell.tree import gap_before, substitutions
 from odek.trust.shell.values import Value
 
 if TYPE_CHECKING:
@@ -232,6 +232,7 @@ class Expander:
                 continue
             out.append(_double_quoted(source[at : child.start_byte - node.start_byte]))
             at = child.end_byte - node.start_byte
+            out.append(gap_before(child))
             match child.type:
                 case "command_substitution":
                     out.append(self._substitution(child))
@@ -256,7 +257,7 @@ class Expander:
     def _expansion(self, node: "Node") -> str:
         """Return the value of ``$x`` or ``${x…}``; walk into defaults and subscripts."""
         self._visit(node)
-        parameter = parse_parameter(text_of(node), self._scope)
+        parameter = parse_parameter(text_of(node).lstrip(), self._scope)
         if parameter is None:
             return UNRESOLVED
         if parameter.name == "IFS" and not self._scope.is_set("IFS"):
@@ -276,7 +277,7 @@ class Expander:
             return self._used(msgspec.structs.replace(parameter.value, texts=tuple(own)))
         if not is_set and parameter.operator == "+":
             return UNRESOLVED
-        return "".join(marks.plain_text(self._marked(child)) for child in children)
+        return "".join(gap_before(child) + marks.plain_text(self._marked(child)) for child in children)
 
     def _visit(self, node: "Node") -> None:
         """Report the substitutions below ``node`` whatever the node itself means."""
