@@ -15,7 +15,7 @@ from odek.errors import StoreBusyError, StoreError
 from odek.index.document import Document, Filter, Kind
 from odek.memory.catalogue import Catalogue
 from odek.memory.episode_reader import EpisodeReader
-from odek.memory.index_texts import EpisodeTexts, Sessions, Texts
+from odek.memory.index_texts import EpisodeTexts, Sessions, Texts, document_id
 from odek.memory.watch import Scan
 from odek.storage.files import ensure_directory
 from odek.storage.locks import exclusive
@@ -213,7 +213,8 @@ class IndexUpkeep:
         for texts in self._texts:
             if texts.kind not in kinds:
                 continue
-            mine = {name: version for name, version in known.items() if name.startswith(f"{texts.kind}/")}
+            prefix = document_id(texts.kind, "")
+            mine = {name: version for name, version in known.items() if name.startswith(prefix)}
             wanted = texts.versions(mine, seen)
             found += [(texts, name, None) for name in mine if name not in wanted]
             found += [(texts, name, version) for name, version in wanted.items() if mine.get(name) != version]
