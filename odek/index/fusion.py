@@ -56,7 +56,7 @@ def fuse(
         nearness = close.get(version)
         if nearness is not None:
             nearness = max(nearness, 0.0)
-            share = _SHARE_WITH_TRANSCRIPT if has_transcript(each.bits) else _SHARE
+            share = _SHARE_WITH_TRANSCRIPT if has_transcript(each.traits) else _SHARE
             score += share * (nearness * vectors_unit - score)
             # Half as close is far less than half as telling: strangers often are.
             relevance = max(relevance, telling * (nearness / CLOSENESS_FLOOR) ** 2)
@@ -64,7 +64,7 @@ def fuse(
             scores.append((score, relevance, each))
     scores.sort(key=_SCORE, reverse=True)
     for score, relevance, each in scores:
-        yield Candidate(each.version, score, relevance, each.bits, each.address)
+        yield Candidate(each.version, score, relevance, each.traits, each.address)
 
 
 _SCORE = itemgetter(0)

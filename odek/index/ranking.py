@@ -17,7 +17,7 @@ _TEXT_ALONE = 1 << Part.TEXT
 
 
 class Candidate(NamedTuple):
-    """A document that may be found, by its version; ``bits`` as ``pack`` made them of a unit.
+    """A document that may be found, by its version; ``traits`` are the low bits of what ``pack`` made.
 
     ``address`` is that of the unit to show; without one it is the first.
     """
@@ -25,7 +25,7 @@ class Candidate(NamedTuple):
     version: int
     score: float
     relevance: float
-    bits: int
+    traits: int
     address: Any = None
 
 
@@ -38,18 +38,19 @@ def by_document(
     them scores ``unseen``. A score times ``scale``, and what its kind counts, is a relevance; so is a good
     part of the score of the part that is shown.
     """
-    # Of each document: score, version, bits, the parts seen, what counts alone, address of the part to show
+    # Of each document: score, version, traits, the parts seen, what counts alone, address of the part to show
     # and of the whole. Lists, and candidates of those alone that are asked for: half the time of objects.
     rows: list[list[Any]] = []
     several: dict[int, list[Any]] = {}  # documents of more than one part
     for (score, address), version, bits in units:
-        parts, part = bits >> 5 & 7, bits >> 3 & 3
+        traits = bits & _TRAITS
+        parts, part = traits >> 5, traits >> 3 & 3
         if parts == _TEXT_ALONE:
-            rows.append([score, version, bits, parts, score, address, None])
+            rows.append([score, version, traits, parts, score, address, None])
             continue
         row = several.get(version)
         if row is None:
-            row = several[version] = [unseen, version, bits, 0, 0.0, None, None]
+            row = several[version] = [unseen, version, traits, 0, 0.0, None, None]
             rows.append(row)
         elif row[_SEEN] >> part & 1:  # another passage, which is worse
             continue
@@ -61,10 +62,13 @@ def by_document(
             row[_SHOWN_AT], row[_ALONE] = address, ALONE * score
     rows.sort(key=itemgetter(_SCORE), reverse=True)
     scales = [scale * RELEVANCE_OF_KIND[kind] for kind in KINDS]
-    for score, version, bits, _, alone, shown, whole in rows:
-        relevance = max(score, alone) * scales[bits >> 1 & 3]
+    for score, version, traits, _, alone, shown, whole in rows:
+        relevance = max(score, alone) * scales[traits >> 1 & 3]
         if relevance >= least:
-            yield Candidate(version, score, relevance, bits, shown or whole)
+            yield Candidate(version, score, relevance, traits, shown or whole)
 
+
+# Numbers of more than some bits cost twice the time: the key of the facet is left out.
+_TRAITS = 0xFF
 
 _SCORE, _SEEN, _ALONE, _SHOWN_AT, _WHOLE_AT = 0, 3, 4, 5, 6
