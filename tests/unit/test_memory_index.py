@@ -16,13 +16,14 @@ from odek.index.document import Filter, Kind
 from odek.index.engine import open_index
 from odek.memory.episodes import EpisodeStore, Provenance
 from odek.memory.facts import FactLimits
-from odek.memory.index_upkeep import FINGERPRINT, IndexUpkeep
+from odek.memory.index_upkeep import FINGERPRINT, IndexUpkeep, Left, upkeep_of
 from odek.memory.recollection import Recalled
 from odek.memory.service import SCAN_AGAIN_SECONDS, Memory, MemoryParts, open_memory
 from odek.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from odek.sessions.indexed import take_up_sessions
 from odek.sessions.store import SessionStore
 from odek.sessions.texts import SessionTexts
+from odek.storage.locks import hold
 from tests.support.index_texts import documents
 from tests.support.scratch import scratch
 from tests.support.sessions import ask, call, write_foreign
@@ -108,6 +109,43 @@ async def test_untrusted_episodes_never_push_a_trusted_one_out(tmp_path: Path) -
     assert left_out
     assert {item.reason for item in left_out} == {"network"}
     assert all(item.relevance is not None for item in left_out)
+
+
+async def test_what_is_recalled_does_not_depend_on_whether_it_is_explained(tmp_path: Path) -> None:
+    """Who does not ask why is given the same, and is not told what was too far."""
+    remember(tmp_path, "near", "The ferret made the port flaky.")
+    remember(tmp_path, "far", "Somebody bought a flaky pastry at the market hall and found it dear.")
+    async with opened(tmp_path) as memory:
+        explained = await memory.recall(ASKED)
+        plain = await memory.recall(ASKED, explain=False)
+
+    assert ids_of(explained) == ids_of(plain) == ["near"]
+    assert {item.id: item.outcome for item in explained.considered} == {"near": "injected", "far": "score"}
+    assert plain.considered == explained.considered[:1]
+
+
+def test_what_another_process_indexed_meanwhile_is_not_indexed_again(tmp_path: Path) -> None:
+    """Whoever had to wait for the lock compares once more, with what the other one wrote down."""
+    remember(tmp_path, "first", "The harbour pilot prefers tea.")
+    memory = tmp_path / "memory"
+    other = upkeep_of(memory, None)
+    other.build()
+    other.catch_up(EPISODES, seconds=20)
+    lock = hold(memory / "index" / "texts.lock", timeout_seconds=0)
+    written: list[int] = []
+
+    def let_the_other_go_first() -> None:
+        if not written:
+            lock.release()
+            assert other.catch_up(EPISODES, seconds=20) == Left()
+            written.append(other.changed_at_ns())
+
+    late = upkeep_of(memory, None, poll=let_the_other_go_first)
+    remember(tmp_path, "second", "The lighthouse keeper prefers rum.")
+
+    assert late.catch_up(EPISODES, seconds=20) == Left()
+    assert written == [late.changed_at_ns()]
+    assert [hit.id for hit in late.open().search("lighthouse", 5)] == ["episode/second"]
 
 
 async def test_what_others_do_to_the_files_is_seen_at_the_next_question(tmp_path: Path) -> None:
