@@ -12,13 +12,19 @@ ALTERNATIVES = 100
 """Patterns that braces may expand to; no measurement behind this."""
 
 _BRACES = late_pattern(r"\{([^{}]*,[^{}]*)\}")
+# What a bracket holds, in the order in which git reads it: a range may begin or end with any character.
+_HIGH = r"(?:\\.|[^\]\\])"
+_BRACKET_FIRST = rf"\](?:-{_HIGH})?"  # in the first place it closes nothing
+_MEMBERS = rf"\[:[^\]]*:\]|(?:\\.|[^\]\\])-{_HIGH}|\\.|[^\]\\]"
 _TOKEN = late_pattern(
     r"(?P<star>\*+)|(?P<any>\?)|\\(?P<escaped>.)"
-    r"|\[(?P<negated>[!^]?)(?P<set>\]?(?:\[:\w+:\]|\\.|[^\]\\])*)\]"
+    r"|\[(?P<negated>[!^]?)(?P<set>(?>" + _BRACKET_FIRST + r")?+(?>" + _MEMBERS + r")*+)\]"
     r"|(?P<plain>[^\\\[])",
     re.DOTALL,
 )
-_MEMBER = late_pattern(r"\[:(?P<named>\w+):\]|\\(?P<escaped>.)|(?P<plain>.)", re.DOTALL)
+_MEMBER = late_pattern(
+    r"\[:(?P<named>[^\]]*):\]|(?P<low>\\.|[^\\])-(?P<high>\\.|[^\]\\])|(?P<one>\\.|[^\\])", re.DOTALL
+)
 _NAMED_SETS = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
@@ -163,15 +169,18 @@ def _atom(token: re.Match[str]) -> str:
 
 
 def _set(members: str, *, negated: bool) -> str:
+    """Translate what a bracket holds."""
     out: list[str] = []
     for member in _MEMBER.finditer(members):
-        if member["named"]:
-            out.append(_NAMED_SETS.get(member["named"], ""))
-        elif member["plain"] == "-":
-            out.append("-" if member.start() > 0 and member.end() < len(members) else r"\-")
+        if member["named"] is not None:
+            if member["named"] not in _NAMED_SETS:
+                return "(?!)"
+            out.append(_NAMED_SETS[member["named"]])
+        elif member["one"]:
+            out.append(re.escape(member["one"][-1]))
         else:
-            out.append(re.escape(member["escaped"] or member["plain"]))
-    text = "".join(out)
-    if not text:
-        return "(?!)"
-    return f"[{'^' if negated else ''}{text}]"
+            low, high = member["low"][-1], member["high"][-1]
+            out.append(re.escape(low))  # git takes it alone too, where the range runs backwards
+            if low < high:
+                out.append(f"-{re.escape(high)}")
+    return f"[{'^' if negated else ''}{''.join(out)}]"

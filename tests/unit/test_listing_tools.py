@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from odek.errors import TargetChangedError, ToolError
@@ -261,10 +261,27 @@ RULES = st.lists(RULE, max_size=4).map("\n".join)
 
 
 @needs_git
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(RULES, RULES)
+@example("", "[a-[[:alpha:]]")
+@example("[b-a]x\n[[:none:]]", "[]-a]b\n[[:alpha:]")
+@example("[a-[:alpha:]]", "[[:alpha:]-z]\n[--b]")
 def test_any_rules_mean_what_they_mean_to_git(repository: Path, outer: str, inner: str) -> None:
     """Whatever the lines of two nested files are, the walk leaves out what git leaves out."""
+    check_against_git(repository, outer, inner)
+
+
+@needs_git
+@pytest.mark.slow
+@settings(max_examples=2_000, deadline=None)
+@given(RULES, RULES)
+def test_many_rules_mean_what_they_mean_to_git(repository: Path, outer: str, inner: str) -> None:
+    """The long form of the same."""
+    check_against_git(repository, outer, inner)
+
+
+def check_against_git(repository: Path, outer: str, inner: str) -> None:
+    """Compare a walk with git's list, with these rules at the top and one folder down."""
     (repository / ".gitignore").write_text(outer)
     (repository / "a" / ".gitignore").write_text(inner)
 
