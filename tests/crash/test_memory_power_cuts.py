@@ -15,7 +15,7 @@ from tests.support.tracing import ChangeHost, can_trace, open_change_host
 
 pytestmark = pytest.mark.skipif(not can_trace(), reason="needs strace, and leave to trace processes")
 
-SHORT_STATES = 1_000
+SHORT_STATES = 400
 LONG_STATES = 10_000
 
 LENGTH = 6
@@ -98,7 +98,7 @@ def run(tmp_path: Path, host: ChangeHost, rows: int, at_most: int) -> int:
 
 
 def test_a_power_cut_leaves_old_or_new(tmp_path: Path, host: ChangeHost) -> None:
-    """A thousand of the states, drawn from those of every change and of some in a row."""
+    """Some hundred of the states, drawn from those of every change and of some in a row."""
     assert run(tmp_path, host, rows=4, at_most=SHORT_STATES) == SHORT_STATES
 
 

@@ -50,15 +50,11 @@ def records(record: str, turn: Answer | None = None) -> Answer:
     )
 
 
-async def three_turns(odek: Odek, task: str, *last: str) -> list[Finished]:
-    """Run a session that is long enough to be remembered."""
-    return [await odek.run(command, "--json", *last, task) for command in ("run", "continue", "continue")]
-
-
 async def facts_change(folder: Path) -> list[str]:
     """Change facts in every way; return the kinds of the events."""
     odek = Odek(folder)
     odek.environment["ODEK_MEMORY_CONSOLIDATE_AT_CAP_PCT"] = "0"
+    odek.environment["ODEK_MEMORY_LLM_EXTRACT"] = "false"
     tea, noon = "The person likes tea.", "Deploys run on Friday at noon"
     script: list[Answer] = []
     for arguments in (
@@ -81,7 +77,7 @@ async def facts_change(folder: Path) -> list[str]:
     (odek.home / "memory" / "env.md").chmod(0o600)
     async with open_model_server(script) as server:
         odek.environment |= {"ODEK_BASE_URL": server.base_url, "ODEK_MODEL": "m"}
-        return kinds(*[await odek.run("run", "--json", "note it") for _ in range(6)])
+        return kinds(await odek.talk(*["note it"] * 6, flags=["--json"]))
 
 
 async def episodes_change(folder: Path) -> list[str]:
@@ -91,14 +87,14 @@ async def episodes_change(folder: Path) -> list[str]:
     read = tool_call_answer([("read_file", {"path": str(outside)})])
     async with open_model_server(default=records(UPLOADS)) as server:
         odek = Odek(folder, base_url=server.base_url)
-        runs = await three_turns(odek, "fix the race in the upload queue")
-        runs += await three_turns(odek, "fix the race in the upload queue again")
+        runs = [await odek.talk(*["fix the race in the upload queue"] * 3, flags=["--json"])]
+        runs += [await odek.talk(*["fix the race in the upload queue again"] * 3, flags=["--json"])]
         odek.environment["ODEK_MEMORY_MAX_EPISODES"] = "1"
         server.answer_with(records(PARSER))
-        runs += await three_turns(odek, "write a parser for the catalogue cards")
+        runs += [await odek.talk(*["write a parser for the catalogue cards"] * 3, flags=["--json"])]
         odek.environment["ODEK_MEMORY_MAX_EPISODES"] = "500"
         server.answer_with(records(UPLOADS, read))
-        runs += await three_turns(odek, "read the page about uploads")
+        runs += [await odek.talk(*["read the page about uploads"] * 3, flags=["--json"])]
         listed = msgspec.json.decode((await odek.run("memory", "list", "--all", "--json")).stdout)
         (held,) = [row["session_id"] for row in listed if row["provenance"].get("untrusted")]
         server.answer_with(records(PARSER))

@@ -17,8 +17,7 @@ async def test_a_session_is_recalled_by_its_own_words_until_it_is_deleted(tmp_pa
     """Words that no summary has find it and are quoted; once the session is deleted they find nothing."""
     async with open_model_server(default=model()) as server:
         odek = Odek(tmp_path, base_url=server.base_url)
-        for command in ("run", "continue", "continue"):
-            assert (await odek.run(command, SAID)).status == 0
+        assert (await odek.talk(SAID, SAID, SAID)).status == 0
         (first,) = msgspec.json.decode((await odek.run("session", "list", "--json")).stdout)
         await odek.run("run", ABOUT_IT)
         found = await odek.run("memory", "search", "ferret", "cable")

@@ -49,9 +49,8 @@ def answering(extraction: Answer) -> Answer:
 
 async def talk(odek: Odek, turns: int) -> None:
     """Have a session of some turns."""
-    assert (await odek.run("run", "fix the race in the file tool")).status == 0
-    for number in range(2, turns + 1):
-        assert (await odek.run("continue", f"go on, step {number}")).status == 0
+    steps = [f"go on, step {number}" for number in range(2, turns + 1)]
+    assert (await odek.talk("fix the race in the file tool", *steps)).status == 0
 
 
 def episodes(odek: Odek) -> list[dict[str, Any]]:

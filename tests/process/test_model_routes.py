@@ -123,7 +123,7 @@ async def test_a_proxy_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch, prox
 
 
 async def test_random_cancels_leave_nothing_behind() -> None:
-    """Twenty tasks are cancelled at random moments for two seconds; then the client still answers."""
+    """Twenty tasks are cancelled at random moments for a second; then the client still answers."""
     chance = random.Random(20)
 
     def any_answer(_: object) -> Answer:
@@ -134,7 +134,7 @@ async def test_random_cancels_leave_nothing_behind() -> None:
 
     async def ask_and_cancel(model: ChatModel) -> None:
         nonlocal cancelled
-        with trio.move_on_after(2):
+        with trio.move_on_after(1):
             while True:
                 with trio.move_on_after(chance.expovariate(1 / 0.02)) as turn:
                     await model.complete(QUESTION, ignore)
@@ -152,4 +152,4 @@ async def test_random_cancels_leave_nothing_behind() -> None:
                         nursery.start_soon(text_of, model)
         with trio.fail_after(5):
             await server.wait_open_connections(0)
-    assert cancelled > 100
+    assert cancelled > 40

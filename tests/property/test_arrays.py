@@ -105,7 +105,7 @@ def apply(model: Model, kind: str, argument: object, writer: RowFile) -> RowFile
     return writer
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(steps, max_size=14))
 def test_the_file_says_what_a_dict_would(done: list[tuple[str, object]]) -> None:
     """After every step the writer, a reader that watches and one that comes fresh see the same rows."""

@@ -25,7 +25,7 @@ TEXTS = st.lists(PIECES, max_size=40).map("".join)
 STYLES = st.sampled_from([Style(color=True), Style(color=False), Style(color=False, unicode=False)])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(TEXTS, STYLES, st.integers(8, 60), st.data())
 def test_output_does_not_depend_on_how_the_text_is_cut(
     text: str, style: Style, width: int, data: st.DataObject
@@ -43,7 +43,7 @@ def test_output_does_not_depend_on_how_the_text_is_cut(
     assert "".join(map(single.feed, text)) + single.finish() == expected
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(TEXTS, st.integers(8, 60))
 def test_output_is_safe_for_a_terminal(text: str, width: int) -> None:
     """Without colour no control character but the line end is in the output, and it ends with one."""
@@ -54,7 +54,7 @@ def test_output_is_safe_for_a_terminal(text: str, width: int) -> None:
     assert shown == "" or (shown.endswith("\n") and not shown.endswith("\n\n\n"))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.text("abcäöü,.;:?", min_size=1, max_size=12), min_size=1, max_size=60), st.integers(16, 90)
 )

@@ -39,7 +39,7 @@ def recallable(index: Index) -> list[str]:
     return [e.episode.session_id for e in index.entries if e.episode.provenance.is_recallable]
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(episodes, max_size=5, unique_by=lambda episode: episode.session_id))
 def test_what_is_written_is_read(written: list[Episode]) -> None:
     """Encoding and parsing give the same episodes, without a problem, and the same bytes again."""
@@ -52,7 +52,7 @@ def test_what_is_written_is_read(written: list[Episode]) -> None:
     assert encode_index(index.entries) == data
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     st.binary(max_size=200)
     | st.recursive(st.none() | st.floats() | st.text(), st.lists).map(lambda v: json.dumps(v).encode())

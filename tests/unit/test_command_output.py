@@ -42,7 +42,7 @@ def test_what_a_terminal_would_not_show_is_gone(raw: bytes, text: str) -> None:
     assert cleaned(*(raw[i : i + 1] for i in range(len(raw)))) == text
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     pieces=st.lists(
         st.sampled_from(

@@ -10,7 +10,7 @@ TRICKY = st.text(st.sampled_from("§\\\n\r \t#-ab\ufeffé")) | st.text()
 ENTRIES = st.lists(TRICKY.map(canonical).filter(bool), max_size=6)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(ENTRIES, st.sampled_from([b"", b"\xef\xbb\xbf", b"a\r\n\xc2\xa7\r\nb\r\n", b"x\n"]))
 def test_what_is_added_is_read_back(entries: list[str], before: bytes) -> None:
     """Any entry comes back as one entry with the same text, also one made of separator lines."""
@@ -22,7 +22,7 @@ def test_what_is_added_is_read_back(entries: list[str], before: bytes) -> None:
     assert FactFile.parse(file.encode()).texts == (*old, *entries)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.binary(max_size=200)
     | st.lists(st.sampled_from([b"\xc2\xa7", b"\r\n", b"\n", b"a", b"\xff", b" "])).map(b"".join)

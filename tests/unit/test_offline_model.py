@@ -269,14 +269,14 @@ def test_an_extraction_prompt_is_answered_with_sentences_of_the_transcript() -> 
     assert json.loads(empty) == {"summary": "NONE"}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.text())
 def test_a_summary_holds_only_sentences_of_its_text(text: str) -> None:
     """Whatever the text, the summary adds no word to it."""
     assert all(word in text for word in summarize(text).split())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.text()
     | st.lists(st.sampled_from([*EXAMPLES, ", then ", "; then ", "```", "\n", "`", '"', "x"])).map("".join)
