@@ -113,7 +113,7 @@ class Odek:
         return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     async def talk(self, *lines: str, flags: Sequence[str] = ()) -> Finished:
-        """Have a session of a turn for each of ``lines`` in one process, which costs less than a command for each."""
+        """Have a session of a turn for each of ``lines``, in one process."""
         return await self.run("repl", *flags, stdin="".join(f"{line}\n" for line in lines).encode())
 
     @asynccontextmanager
