@@ -31,6 +31,9 @@ _BARE_IFS = re.compile(r"\$IFS(?![A-Za-z0-9_])")
 # No text of this length takes long (measured: 20 ms for the worst that a fuzzer found).
 _SHORT_BYTES = 2048
 _PIECE_BYTES = 64 * 1024
+# The parser's last step over a pipeline that does not end well cannot be given up, and takes the
+# square of its length (measured: 3,000 stages 0.2 s, 10,000 stages 2.5 s).
+_PIPES_LIMIT = 3000
 
 _BEYOND_ASCII = re.compile("[^\x00-\x7f]")
 _SPELLED = re.compile(rb"\x02([0-9a-f]{2,6})\x03")
@@ -62,8 +65,11 @@ def parse(text: str, limit_seconds: float) -> "tuple[Node | None, bool]":
     """Return the tree of ``text``, and whether all of it was understood.
 
     Recovering from errors, the parser may take a time that grows with the square of the text.
-    The tree is None when it takes more than ``limit_seconds`` of this thread's processor time.
+    The tree is None when it takes more than ``limit_seconds`` of this thread's processor time,
+    or is known to beforehand.
     """
+    if text.count("|") > _PIPES_LIMIT:
+        return None, False
     text = _BARE_IFS.sub("${IFS}", text)
     root = _root(_spelled(text), limit_seconds)
     if root is None or not root.has_error:
