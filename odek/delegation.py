@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from odek.budget import Limits
+from odek.config.keys import secret_paths, with_values
 from odek.config.settings import BudgetSettings, Config, DangerousSettings
 from odek.events import Usage
 from odek.trust.policy import DEFAULT_ACTIONS, Action, action_for
@@ -111,10 +112,12 @@ class WorkOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """What travels apart from everything else. ``key_name`` says where the key came from."""
+    """What travels apart from everything else: ``keys`` by the paths of their settings.
 
-    api_key: str = ""
-    embedding_key: str = ""
+    ``key_name`` says where the ``api_key`` came from.
+    """
+
+    keys: dict[str, str] = {}
     key_name: str = ""
     secrets: tuple[str, ...] = ()
 
@@ -180,15 +183,12 @@ def clamped(
 
 def config_for(task: DelegatedTask, config: Config, dangerous: DangerousSettings, rest: Limits) -> Config:
     """Return the configuration of a subagent, without any key; ``rest`` is its share of the budget."""
-    replace = msgspec.structs.replace
-    return replace(
-        config,
-        api_key="",
+    return msgspec.structs.replace(
+        with_values(config, dict.fromkeys(secret_paths(), "")),
         model=task.model or config.model,
         no_agents=config.no_agents or task.trust_level == "untrusted",
         dangerous=dangerous,
         budget=BudgetSettings(tokens=rest.tokens, cost_usd=rest.cost_usd, seconds=rest.seconds),
-        embedding=replace(config.embedding, api_key=""),
     )
 
 

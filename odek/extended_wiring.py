@@ -80,7 +80,7 @@ async def open_extended(
         tally = Tally(memory / EXTENDED, counters, now)
         stack.push_async_callback(_save, tally)  # after the jobs, which count too
         jobs = await stack.enter_async_context(open_drained_jobs(setup.drain or Drain()))
-        embedder = embedder_of(setup)
+        embedder = embedder_of(setup, of_atoms=True)
         open_index = partial(open_atom_index, memory, "" if is_of_words(embedder) else embedder.fingerprint)
         parts = ExtendedParts(
             memory=memory,

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import trio
 
+from odek.config.embedding_settings import EmbeddingSettings
 from odek.config.memory_settings import MemorySettings
+from odek.config.settings import Config
 from odek.embedding.choice import check_embedder, choose_embedder
 from odek.embedding.embedder import Embedder
 from odek.events import Notice
@@ -53,7 +55,7 @@ async def open_memory_of(stack: AsyncExitStack, setup: Setup, model: Model) -> M
     settings = setup.resolved.config.memory
     if not settings.enabled:
         return None
-    check_embedder(setup.resolved.config, setup.resolved.origins)
+    check_embedder(*_embedding(setup.resolved.config, settings.embedding))
     limits = FactLimits(user=settings.facts_limit_user, env=settings.facts_limit_env)
     is_offline = choose(setup.resolved.config, "").endpoint is None
     guard = guard_of(setup.resolved.config.guard, setup.emit)
@@ -115,12 +117,28 @@ def _sessions(home: Path) -> "SessionTexts":
     return SessionTexts(home / "sessions")
 
 
-def embedder_of(setup: Setup) -> Embedder:
-    """Return what makes vectors, as the configuration says."""
-    embedder, notice = choose_embedder(setup.resolved.config, setup.resolved.origins, setup.home)
+def embedder_of(setup: Setup, *, of_atoms: bool = False) -> Embedder:
+    """Return what makes vectors, as the configuration says; ``of_atoms`` in Extended Memory.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    memory = setup.resolved.config.memory
+    wanted = memory.extended.embedding if of_atoms else memory.embedding
+    embedder, notice = choose_embedder(*_embedding(setup.resolved.config, wanted), setup.home)
     if notice:
         setup.emit(Notice(notice, "warning"))
     return embedder
+
+
+def _embedding(config: Config, wanted: EmbeddingSettings) -> tuple[EmbeddingSettings, str]:
+    """Return ``wanted`` with the name of the outermost section that says so: inner ones inherit."""
+    sections = {
+        "embedding": config.embedding,
+        "memory.embedding": config.memory.embedding,
+        "memory.extended.embedding": config.memory.extended.embedding,
+    }
+    return wanted, next(name for name, settings in sections.items() if settings == wanted)
 
 
 def session_search_of(

@@ -9,6 +9,7 @@ import msgspec
 import trio
 
 from odek.budget import Budget
+from odek.config.keys import credentials_in
 from odek.config.layers import Resolved
 from odek.delegation import Credentials, WorkOrder
 from odek.events import Event
@@ -52,10 +53,7 @@ class DelegationParts(msgspec.Struct, frozen=True, kw_only=True):
 def credentials_of(resolved: Resolved) -> Credentials:
     """Return what a subagent needs to know that may stand in no file, argument or environment."""
     origin = resolved.origins.get("api_key")
-    config = resolved.config
-    return Credentials(
-        config.api_key, config.embedding.api_key, origin.name if origin else "", resolved.secrets
-    )
+    return Credentials(credentials_in(resolved.config), origin.name if origin else "", resolved.secrets)
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ import msgspec
 
 from odek.app import Setup, open_agent
 from odek.batch import Admission, Gate, GateRequest
+from odek.config.keys import with_values
 from odek.config.layers import Origin, Resolved
 from odek.delegation import Credentials, TaskReport, TaskResult, WorkOrder
 from odek.errors import StoreError
@@ -211,11 +212,9 @@ class _WatchedGate:
 
 def _resolved(order: WorkOrder, credentials: Credentials, environment: Mapping[str, str]) -> Resolved:
     config = msgspec.structs.replace(
-        order.config,
-        api_key=credentials.api_key,
+        with_values(order.config, credentials.keys),
         system=SYSTEM_PROMPT,
         max_iterations=min(order.iterations, order.config.max_iterations),
-        embedding=msgspec.structs.replace(order.config.embedding, api_key=credentials.embedding_key),
     )
     origins = {"api_key": Origin("environment", credentials.key_name)} if credentials.key_name else {}
     return Resolved(

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+from odek.config.embedding_settings import EmbeddingSettings
 from odek.config.section import Facets, Section, setting
 
 __all__ = ["ExtendedSettings", "MemoryModelSettings"]
@@ -107,3 +108,4 @@ class ExtendedSettings(Section, frozen=True, kw_only=True):
         float, setting("Hours until an open question is worth a nudge.", ge=0, le=876_000)
     ] = 24.0
     llm: MemoryModelSettings = MemoryModelSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()

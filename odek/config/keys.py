@@ -1,7 +1,7 @@
 """The keys of the configuration as a flat table, read off the Structs of ``settings``."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, reduce
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -10,7 +10,18 @@ import msgspec
 from odek.config.section import Facets, Section
 from odek.config.settings import REFUSED_IN_PROJECTS, Config
 
-__all__ = ["Key", "build", "default_of", "describe_type", "sections", "table", "variables"]
+__all__ = [
+    "Key",
+    "build",
+    "credentials_in",
+    "default_of",
+    "describe_type",
+    "secret_paths",
+    "sections",
+    "table",
+    "variables",
+    "with_values",
+]
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -59,10 +70,27 @@ def variables() -> Mapping[str, Key]:
     return found
 
 
+@cache
+def secret_paths() -> tuple[str, ...]:
+    """Return the paths of the keys that hold a credential."""
+    return tuple(key.path for key in table().values() if key.facets.secret)
+
+
+def credentials_in(config: Config) -> dict[str, str]:
+    """Return the credentials of a configuration by their paths, without those that are not set."""
+    found = {path: str(reduce(getattr, path.split("."), config)) for path in secret_paths()}
+    return {path: text for path, text in found.items() if text}
+
+
 def build(values: Mapping[str, Any]) -> Config:
     """Return the configuration in which ``values``, checked and keyed by path, replace the defaults."""
-    config: Config = _replaced(Config(), "", values)
-    return config
+    return with_values(Config(), values)
+
+
+def with_values(config: Config, values: Mapping[str, Any]) -> Config:
+    """Return ``config`` with other ``values``, checked and keyed by path."""
+    changed: Config = _replaced(config, "", values)
+    return changed
 
 
 def default_of(path: str) -> Any:

@@ -10,7 +10,7 @@ import msgspec
 
 from odek.config.checking import Checker, Invalid
 from odek.config.jsonc import parse_object
-from odek.config.keys import Key, build, default_of, table, variables
+from odek.config.keys import Key, build, default_of, secret_paths, table, variables
 from odek.config.secrets_env import parse_secrets
 from odek.config.settings import REFUSED_IN_PROJECTS, Config
 from odek.config.substitution import looks_like_credential, names_in, substitute, substitute_public
@@ -105,6 +105,8 @@ class _Resolution:
         self._read_environment()
         self._read_flags()
         self._find_api_key()
+        self._inherit("memory.embedding", "embedding")
+        self._inherit("memory.extended.embedding", "memory.embedding")
         return Resolved(
             config=build(self._values),
             origins=self._origins,
@@ -138,12 +140,12 @@ class _Resolution:
             checker.report(f"{source.name}: dangerous.classes.blocked", "cannot be changed; remove it")
         checker.finish()
         self._note(source.name, "not used by this version:", unused)
-        if key := given.get("api_key"):
-            self._key_names.update(names_in(key))
-            if source.exposed and not names_in(key):
-                self._notices.append(
-                    f"{source.name} holds a key and can be read by others: chmod 600 {source.name}"
-                )
+        keys = [key for path in secret_paths() if (key := given.get(path))]
+        self._key_names.update(*map(names_in, keys))
+        if source.exposed and not all(map(names_in, keys)):
+            self._notices.append(
+                f"{source.name} holds a key and can be read by others: chmod 600 {source.name}"
+            )
 
     def _read_project(self, source: SourceText) -> None:
         mapping, refused = _without_refused(parse_object(source.text, source.name))
@@ -214,6 +216,14 @@ class _Resolution:
                 break
         checker.finish()
 
+    def _inherit(self, section: str, other: str) -> None:
+        """Give a section of which no key was set what was set of the ``other``."""
+        if any(path.startswith(f"{section}.") for path in self._origins):
+            return
+        for path in [path for path in self._origins if path.startswith(f"{other}.")]:
+            own = section + path.removeprefix(other)
+            self._values[own], self._origins[own] = self._values[path], self._origins[path]
+
     def _set(self, path: str, value: Any, origin: Origin) -> None:
         if isinstance(value, Invalid):
             return
@@ -231,18 +241,27 @@ class _Resolution:
             self._notices.append(f"{source}: {what} {', '.join(names)}")
 
     def _tool_environment(self) -> dict[str, str]:
-        key = self._values.get("api_key", "")
+        keys = self._credentials()
+
+        def holds(value: str) -> bool:
+            return any(
+                value.strip() == key or (len(key) >= _SHORTEST_SECRET and key in value) for key in keys
+            )
+
         return {
             name: value
             for name, value in self._sources.environ.items()
             if name not in self._key_names
-            and not (key and (value.strip() == key or (len(key) >= _SHORTEST_SECRET and key in value)))
+            and not holds(value)
             and not (name.startswith("ODEK_") and name not in variables() and looks_like_credential(name))
         }
 
+    def _credentials(self) -> list[str]:
+        return [key for path in secret_paths() if (key := self._values.get(path))]
+
     def _secret_texts(self) -> tuple[str, ...]:
         settings = {name for name, key in variables().items() if not key.facets.secret}
-        found = [self._values.get("api_key", "")]
+        found = self._credentials()
         found += [text for name, text in self._brought.items() if name not in settings]
         found += [self._variables.get(name, "").strip() for name in sorted(self._key_names)]
         return tuple(dict.fromkeys(text for text in found if len(text) >= _SHORTEST_SECRET))

@@ -2,43 +2,11 @@
 
 from typing import Annotated, Literal
 
+from odek.config.embedding_settings import EmbeddingSettings
 from odek.config.extended_settings import ExtendedSettings
-from odek.config.section import Facets, Section, setting
+from odek.config.section import Section, setting
 
-__all__ = ["EmbeddingSettings", "MemorySettings"]
-
-
-class EmbeddingSettings(Section, frozen=True, kw_only=True):
-    """Where texts become vectors that say how alike they are."""
-
-    provider: Annotated[
-        Literal["rp", "http", "static"],
-        setting(
-            "rp: computed here from the words; http: an OpenAI-compatible /embeddings endpoint; "
-            "static: word vectors that pip install 'odek[semantic]' brings."
-        ),
-    ] = "rp"
-    base_url: Annotated[
-        str,
-        setting(
-            "Root of the endpoint, such as http://localhost:11434/v1. Summaries and facts are sent there.",
-            Facets(expected="an http or https URL such as http://localhost:11434/v1"),
-            pattern=r"^(https?://[^\s/]\S*)?$",
-        ),
-    ] = ""
-    model: Annotated[str, setting("Embedding model, such as nomic-embed-text.")] = ""
-    api_key: Annotated[
-        str,
-        setting(
-            "Key of the endpoint.",
-            Facets(secret=True, expected="printable ASCII without spaces"),
-            pattern=r"^[!-~]*$",
-        ),
-    ] = ""
-    dims: Annotated[
-        int, setting("Expected size of a vector; 0 takes the first answer's.", ge=0, le=65_536)
-    ] = 0
-    timeout_seconds: Annotated[float, setting("Longest time of one request.", gt=0, le=600.0)] = 10.0
+__all__ = ["MemorySettings"]
 
 
 class MemorySettings(Section, frozen=True, kw_only=True):

@@ -11,8 +11,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from odek.config.embedding_settings import EmbeddingSettings
 from odek.config.guard_settings import GuardSettings
-from odek.config.memory_settings import EmbeddingSettings, MemorySettings
+from odek.config.memory_settings import MemorySettings
 from odek.config.section import Facets, Section, setting
 
 __all__ = [

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 import trio
 
-from odek.config.memory_settings import EmbeddingSettings
+from odek.config.embedding_settings import EmbeddingSettings
 from odek.embedding.embedder import Vector
 from odek.embedding.vector_cache import VectorCache
 from odek.errors import EmbeddingError, ModelUnavailableError, StoreError

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from odek.config.memory_settings import EmbeddingSettings
+from odek.config.embedding_settings import EmbeddingSettings
 from odek.embedding.embedder import Embedder
 from odek.embedding.http import HttpEmbedder
 from odek.embedding.local import ProjectionEmbedder

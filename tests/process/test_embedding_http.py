@@ -1,14 +1,12 @@
 """Vectors over HTTP from a real loopback server: batches, cache, limits, failures, secrecy."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
-from odek.config.memory_settings import EmbeddingSettings, MemorySettings
-from odek.config.settings import Config
+from odek.config.embedding_settings import EmbeddingSettings
 from odek.embedding.choice import choose_embedder
 from odek.embedding.embedder import cosine
 from odek.embedding.http import BACKOFF_SECONDS, HttpEmbedder
@@ -255,49 +253,14 @@ def test_the_cache_stays_bounded(tmp_path: Path) -> None:
     assert cache.load(["new"])[0] is not None
 
 
-def configured(**sections: Any) -> Config:
-    """Return a configuration with these sections."""
-    return Config(**sections)
-
-
-HTTP = EmbeddingSettings(provider="http", base_url="http://127.0.0.1:9/v1", model="nomic")
-
-
-@pytest.mark.parametrize(
-    ("config", "origins", "chosen"),
-    [
-        (configured, (), ProjectionEmbedder),
-        (lambda: configured(embedding=HTTP), ("embedding.provider",), HttpEmbedder),
-        (
-            lambda: configured(memory=MemorySettings(embedding=HTTP)),
-            ("memory.embedding.provider", "memory.embedding.base_url"),
-            HttpEmbedder,
-        ),
-        (
-            lambda: configured(embedding=HTTP),
-            ("embedding.provider", "memory.embedding.provider"),
-            ProjectionEmbedder,
-        ),
-    ],
-)
-def test_the_memory_has_its_own_embedding_or_the_shared_one(
-    config: Callable[[], Config], origins: tuple[str, ...], chosen: type, tmp_path: Path
-) -> None:
-    """memory.embedding counts as soon as one of its keys is set, also to say rp against a shared http."""
-    found, notice = choose_embedder(config(), dict.fromkeys(origins), tmp_path)
-
-    assert isinstance(found, chosen)
-    assert notice == ""
-
-
 def test_http_without_an_address_is_rp_and_said(tmp_path: Path) -> None:
-    """What is missing is named; texts are compared all the same."""
-    config = configured(embedding=EmbeddingSettings(provider="http", model="nomic"))
+    """What is missing is named, with the section; texts are compared all the same."""
+    settings = EmbeddingSettings(provider="http", model="nomic")
 
-    found, notice = choose_embedder(config, {"embedding.provider": None}, tmp_path)
+    found, notice = choose_embedder(settings, "memory.embedding", tmp_path)
 
     assert isinstance(found, ProjectionEmbedder)
-    assert "base_url" in notice
+    assert notice.startswith("memory.embedding.provider is http, but base_url not set")
 
 
 def test_a_space_has_a_name_that_keeps_the_address_to_itself(tmp_path: Path) -> None:

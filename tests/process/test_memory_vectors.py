@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from odek.config.memory_settings import EmbeddingSettings
+from odek.config.embedding_settings import EmbeddingSettings
 from odek.embedding.http import HttpEmbedder
 from odek.events import Event, Notice
 from odek.memory.episodes import EpisodeStore, Provenance

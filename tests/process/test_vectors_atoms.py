@@ -6,7 +6,7 @@ from pathlib import Path
 
 import trio
 
-from odek.config.memory_settings import EmbeddingSettings
+from odek.config.embedding_settings import EmbeddingSettings
 from odek.embedding.http import HttpEmbedder
 from odek.events import Event, Notice
 from odek.memory.extended.service import ExtendedMemory

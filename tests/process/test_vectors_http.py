@@ -7,7 +7,7 @@ from typing import Any
 import trio
 from trio.testing import MockClock
 
-from odek.config.memory_settings import EmbeddingSettings
+from odek.config.embedding_settings import EmbeddingSettings
 from odek.embedding.http import HttpEmbedder
 from odek.index.document import Document
 from odek.index.engine import Index, open_index

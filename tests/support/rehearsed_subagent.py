@@ -45,7 +45,9 @@ def main(base_url: str, home: Path) -> None:
 
     threading.setprofile(watch)
     sys.setprofile(watch)
-    result = trio.run(run_task, order, Credentials("key"), lambda _: None, lambda _: None, os.environ)
+    result = trio.run(
+        run_task, order, Credentials({"api_key": "key"}), lambda _: None, lambda _: None, os.environ
+    )
     sys.setprofile(None)
     late = sorted(set(sys.modules) - loaded)
     sys.stdout.write(json.dumps({"loaded": late, "compiled": compiled, "answer": result.summary}))

@@ -1,5 +1,6 @@
 """From layers to one configuration."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -225,3 +226,41 @@ def test_a_project_may_use_harmless_variables() -> None:
     assert problems_of(project='{"model": "${SIZE}"}') == [
         f"{PROJECT}: model: ${{SIZE}} is not set; set it in the environment"
     ]
+
+
+@pytest.mark.parametrize(
+    ("home", "of_memory", "of_atoms"),
+    [
+        ({}, "rp", "rp"),
+        ({"embedding": {"provider": "static"}}, "static", "static"),
+        ({"memory": {"embedding": {"provider": "static"}}}, "static", "static"),
+        ({"embedding": {"provider": "static"}, "memory": {"embedding": {"provider": "rp"}}}, "rp", "rp"),
+        ({"memory": {"extended": {"embedding": {"provider": "static"}}}}, "rp", "static"),
+        (
+            {"embedding": {"provider": "static"}, "memory": {"extended": {"embedding": {"dims": 3}}}},
+            "static",
+            "rp",
+        ),
+    ],
+    ids=str,
+)
+def test_an_inner_embedding_is_the_outer_one_until_it_says_otherwise(
+    home: dict[str, Any], of_memory: str, of_atoms: str
+) -> None:
+    """It counts as soon as one of its keys is set, also to say rp against a shared one."""
+    resolved = made_of(home=json.dumps(home))
+
+    assert resolved.config.memory.embedding.provider == of_memory
+    assert resolved.config.memory.extended.embedding.provider == of_atoms
+
+
+def test_every_key_is_kept_from_tools_and_texts() -> None:
+    """Not that of the model's endpoint alone."""
+    environ = {"EMBED_KEY": "embedding-key-1", "COPY": "x embedding-key-1 y", "PATH": "/bin"}
+    home = {
+        "memory": {"embedding": {"api_key": "${EMBED_KEY}"}, "extended": {"llm": {"api_key": "own-key-22"}}}
+    }
+    resolved = made_of(home=json.dumps(home), environ=environ)
+
+    assert resolved.environment == {"PATH": "/bin"}
+    assert {"embedding-key-1", "own-key-22"} <= set(resolved.secrets)

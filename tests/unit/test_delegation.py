@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odek.budget import Budget, Limits
+from odek.config.keys import credentials_in, secret_paths, with_values
 from odek.config.settings import Config, DangerousSettings
 from odek.delegation import DelegatedTask, TaskReport, clamped, config_for, seen_changes
 from odek.errors import LimitReachedError
@@ -72,11 +74,14 @@ def test_what_nobody_can_be_asked_follows_the_parent_that_has_nobody_either() ->
 
 def test_no_key_is_in_the_configuration_that_travels() -> None:
     """The keys travel apart."""
-    config = Config(api_key="secret-key")
+    config = with_values(Config(), dict.fromkeys(secret_paths(), "secret-key"))
     task = DelegatedTask("g", model="other")
     sent = config_for(task, config, DangerousSettings(), Limits(tokens=10))
 
-    assert (sent.api_key, sent.embedding.api_key, sent.model) == ("", "", "other")
+    assert len(secret_paths()) > 3
+    assert credentials_in(config) == dict.fromkeys(secret_paths(), "secret-key")
+    assert b"secret-key" not in msgspec.json.encode(sent)
+    assert sent.model == "other"
     assert (sent.budget.tokens, sent.no_agents) == (10, True)
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from odek.config.memory_settings import EmbeddingSettings, MemorySettings
-from odek.config.settings import Config
+from odek.config.embedding_settings import EmbeddingSettings
 from odek.embedding.choice import choose_embedder
 from odek.embedding.embedder import cosine
 from odek.embedding.static import StaticEmbedder
@@ -132,26 +131,17 @@ async def test_names_that_cannot_be_read_are_no_vectors(package: Path) -> None:
 STATIC = EmbeddingSettings(provider="static")
 
 
-@pytest.mark.parametrize(
-    ("config", "key"),
-    [
-        (Config(embedding=STATIC), "embedding.provider"),
-        (Config(memory=MemorySettings(embedding=STATIC)), "memory.embedding.provider"),
-    ],
-)
-def test_without_the_package_the_setting_is_an_error(
-    config: Config, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_package_the_setting_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It names the setting and the command that installs what is missing."""
     monkeypatch.setitem(sys.modules, "wordllama", None)  # as if it were not installed
 
-    with pytest.raises(ConfigError, match=rf"^{key} is static, .*pip install 'odek\[semantic\]'$"):
-        choose_embedder(config, {key: None}, tmp_path)
+    with pytest.raises(ConfigError, match=r"^a.provider is static, .*pip install 'odek\[semantic\]'$"):
+        choose_embedder(STATIC, "a", tmp_path)
 
 
 async def test_the_setting_chooses_the_word_vectors(package: Path, tmp_path: Path) -> None:
     """With the package there is nothing to say."""
-    found, notice = choose_embedder(Config(embedding=STATIC), {"embedding.provider": None}, tmp_path)
+    found, notice = choose_embedder(STATIC, "embedding", tmp_path)
 
     assert isinstance(found, StaticEmbedder)
     assert notice == ""
