@@ -58,7 +58,7 @@ def _compiled(source: str, cased: bool) -> re.Pattern[str]:  # noqa: FBT001 - of
     return re.compile(source, re.DOTALL | (re.NOFLAG if cased else re.IGNORECASE))
 
 
-_FILES = ("demands.txt", "languages.txt", "frames.txt", "commands.txt")
+_FILES = ("demands.txt", "claims.txt", "languages.txt", "frames.txt", "commands.txt")
 
 Occasion = tuple[ScanRule, list[int]]
 """A rule to be tried, and where its starts stand."""
