@@ -19,6 +19,7 @@ __all__ = ["add_arguments", "run"]
 _ACTIONS = {
     "stats": "how much there is, which steps are active, and what failed",
     "list": "the live atoms, oldest first",
+    "show": "an atom, and those that it is linked with",
     "search": "find atoms",
     "quarantine": "atoms that wait for a person, and why",
     "promote": "let a waiting atom be recalled",
@@ -34,7 +35,7 @@ _ACTIONS = {
     "nudges": "show what reminders there would be, without counting them",
 }
 
-_OF_ATOM = {"promote", "forget", "pin"}
+_OF_ATOM = {"show", "promote", "forget", "pin"}
 _OF_INFERENCE = {"confirm", "reject"}
 _FOR_A_PERSON = {"promote", "pin", "triage", *_OF_INFERENCE}
 
@@ -138,6 +139,25 @@ async def _list(layer: "ExtendedLayer", arguments: argparse.Namespace) -> int:
 
 async def _quarantine(layer: "ExtendedLayer", arguments: argparse.Namespace) -> int:
     return _print_atoms(await layer.memory.quarantined(), arguments, "nothing waits in quarantine")
+
+
+async def _show(layer: "ExtendedLayer", arguments: argparse.Namespace) -> int:
+    from odek.memory.extended.links import linked_with
+
+    live = await layer.memory.live()
+    atom = _named([*live, *await layer.memory.quarantined()], arguments.id)
+    others = linked_with(atom, live)
+    if arguments.json:
+        import msgspec
+
+        shown = msgspec.to_builtins(atom) | {"linked": msgspec.to_builtins(others)}
+        print(json.dumps(shown, indent=2, ensure_ascii=False))
+        return 0
+    print("\n".join(atom_lines(atom)))
+    if others:
+        print("\nlinked with:")
+        return _print_atoms(others, arguments, "")
+    return 0
 
 
 async def _search(layer: "ExtendedLayer", arguments: argparse.Namespace) -> int:
@@ -275,6 +295,7 @@ async def _nudges(layer: "ExtendedLayer", arguments: argparse.Namespace) -> int:
 _CARRY_OUT: "dict[str, Callable[[ExtendedLayer, argparse.Namespace], Awaitable[int]]]" = {
     "stats": _stats,
     "list": _list,
+    "show": _show,
     "search": _search,
     "quarantine": _quarantine,
     "promote": _promote,

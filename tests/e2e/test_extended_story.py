@@ -117,6 +117,11 @@ async def test_ten_sessions_are_known_in_the_eleventh(tmp_path: Path) -> None:
         for path in (odek.home / "memory").rglob("*"):
             assert not path.is_file() or b"mallory" not in path.read_bytes(), path
 
+        atoms = msgspec.json.decode((await odek.run("memory", "extended", "list", "--json")).stdout)
+        chosen = next(atom for atom in atoms if "SQLite" in atom["text"])
+        shown = (await odek.run("memory", "extended", "show", chosen["id"][:12])).stdout
+        assert "decided on PostgreSQL" in shown.partition("linked with:")[2]
+
         stats = msgspec.json.decode((await odek.run("memory", "extended", "stats", "--json")).stdout)
         assert (stats["live"], stats["quarantined"], stats["index"]) == (9, 0, "current")
         assert stats["steps"]["extraction"] == "on"

@@ -15,6 +15,7 @@ from odek.errors import StoreError
 from odek.events import Event, Notice
 from odek.llm.scripted import ScriptedModel, says
 from odek.memory.extended.atom_jobs import AtomJobs, AtomJobsParts, Said
+from odek.memory.extended.links import linked_with
 from odek.memory.extended.memory_model import DailyBudget, MemoryModel
 from odek.memory.extended.nudges import Nudge, NudgeLog, nudges_for
 from odek.memory.extended.scoring import retention
@@ -162,6 +163,23 @@ async def test_links_are_made_or_not(tmp_path: Path) -> None:
         async with open_extended(tmp_path / name, **settings) as memory:
             written = await memory.add(drafts)
             assert max(len(each.atom.related) for each in written) == most, name
+
+
+async def test_what_a_session_says_in_turn_is_linked_both_ways(tmp_path: Path) -> None:
+    """The next statement of a session is linked to the one before, unless that is gone by then."""
+    async with open_extended(tmp_path, association_semantic_top_k=0) as memory:
+        (first,) = await memory.add([Draft("is moving the billing service")], session="one", turn=1)
+        (other,) = await memory.add([Draft("likes green tea")], session="two", turn=1)
+        (second,) = await memory.add([Draft("must finish before the summer")], session="one", turn=2)
+        live = await memory.live()
+        await memory.forget(second.atom.id)
+        (third,) = await memory.add([Draft("has a budget of 40 days")], session="one", turn=3)
+
+    assert third.atom.related == ()
+    assert (first.atom.related, other.atom.related) == ((), ())
+    assert second.atom.related == (first.atom.id,)
+    assert linked_with(first.atom, live) == [second.atom]
+    assert linked_with(second.atom, live) == [first.atom]
 
 
 async def test_extraction_has_its_switch(tmp_path: Path) -> None:

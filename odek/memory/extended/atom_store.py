@@ -107,6 +107,10 @@ class AtomStore:
             raise StoreError(f"cannot read {path}: {describe(error)}") from error
         return parse(atom_id, data, modified_at=status.st_mtime)
 
+    def has(self, atom_id: str) -> bool:
+        """Tell whether there is a file of an atom, live or waiting."""
+        return any(os.path.lexists(self.path(atom_id, place)) for place in (CHUNKS, QUARANTINE))
+
     def path(self, atom_id: str, place: Place = CHUNKS) -> str:
         """Return where the file of an atom is, unless a link leads elsewhere."""
         return f"{self._paths[place]}/{atom_id}{_SUFFIX}"

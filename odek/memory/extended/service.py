@@ -18,6 +18,7 @@ from odek.memory.extended.atom_store import EXTENDED, QUARANTINE, AtomStore
 from odek.memory.extended.atom_vectors import AtomVectors
 from odek.memory.extended.consolidate import Merged, consolidate
 from odek.memory.extended.find import AtomFinder, Passed
+from odek.memory.extended.links import linked
 from odek.memory.extended.nudges import NudgeLog
 from odek.memory.extended.parts import ExtendedParts, RecalledAtoms
 from odek.memory.extended.scoring import Scored, cut
@@ -64,6 +65,7 @@ class ExtendedMemory:
         self._finder = AtomFinder(self.store, parts.reader, parts.settings)
         self._limiter = trio.CapacityLimiter(1)  # the index is used by one thread at a time
         self._vectors = AtomVectors(parts.embedder, parts.index, jobs, self._in_thread, self._say)
+        self._last_of: dict[str, str] = {}  # session → the atom that was last said in it
         self._is_refreshing = False
         self._unchecked_bytes = CAP_CHECK_BYTES  # the first atoms of a process look
 
@@ -147,10 +149,11 @@ class ExtendedMemory:
         new = [atom for atom in atoms if not atom.reason]
         same_as, alike = await self._compare(new) if compare and new else ({}, {})
         if self.settings.associations_enabled:
-            atoms = self._linked(atoms, alike)
+            atoms = linked(atoms, alike, self._last_of.get(session, "") if session else "")
         written = await self._in_thread(partial(store_atoms, self.store, self._parts.index, atoms, same_as))
         for each in written:
             self._tell(each)
+        self._last_of[session] = written[-1].atom.id
         self._check_cap(written)
         self._vectors.fill_soon()
         return written
@@ -289,15 +292,6 @@ class ExtendedMemory:
     def _is_same(self, text: str, likeness: float, _: str, other: str) -> bool:
         threshold = self.settings.semantic_dedup_threshold
         return bool(threshold) and likeness >= threshold and not differs_in_substance(text, other)
-
-    def _linked(self, atoms: Sequence[Atom], alike: dict[str, list[str]]) -> list[Atom]:
-        """Return the atoms with their links: to the one said before it, and to those most like it."""
-        linked: list[Atom] = []
-        for atom in atoms:
-            before = [linked[-1].id] if linked else []
-            related = dict.fromkeys([*atom.related, *before, *alike.get(atom.id, [])])
-            linked.append(msgspec.structs.replace(atom, related=tuple(related)))
-        return linked
 
     async def _is_searchable(self) -> bool:
         """Begin to bring the index up to date if need be; False when it takes too long without one."""

@@ -226,7 +226,7 @@ def store_atoms(
         return live.get(atom_id) or store.read(atom_id)
 
     with store.change():
-        for atom in atoms:
+        for atom in _without_gone_links(store, atoms):
             if atom.reason and not _is_approved(known(atom.id), atom):
                 waiting[atom.id] = atom
                 done.append(Written(atom, "quarantined"))
@@ -246,6 +246,16 @@ def store_atoms(
             store.write(live.values())
             index.add([document_of(atom) for atom in live.values()])
     return done
+
+
+def _without_gone_links(store: AtomStore, atoms: Sequence[Atom]) -> list[Atom]:
+    """Return the atoms linked with what is there alone: what was forgotten meanwhile is named by nobody."""
+    own = {atom.id for atom in atoms}
+
+    def there(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name for name in names if name in own or store.has(name))
+
+    return [msgspec.structs.replace(atom, related=there(atom.related)) for atom in atoms]
 
 
 def _is_approved(old: Atom | None, new: Atom) -> bool:
