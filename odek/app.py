@@ -70,10 +70,11 @@ class OpenAgent(msgspec.Struct, frozen=True):
     where: Where
     atoms: "SessionAtoms | None" = None
 
-    def attach(self, task: str, named: list[str], *, mentions: bool = True) -> "Attached":
-        """Return ``task`` with its files behind it; blocking. Files from outside taint the session.
+    def attach(self, task: str, named: list[str], *, mentions: bool = True, piped: str = "") -> "Attached":
+        """Return ``task`` with its files and what was ``piped`` in behind it; blocking.
 
-        ``mentions`` False takes ``@path`` in the task for text.
+        Files from outside taint the session, and so does what was piped in. ``mentions`` False takes
+        ``@path`` in the task for text.
         """
         from odek.attachments import attach  # most tasks have none
 
@@ -85,6 +86,7 @@ class OpenAgent(msgspec.Struct, frozen=True):
             lambda path: reads_outside(literal(str(path), str(self.where.cwd)), self.where),
             self._objection,
             mentions=mentions,
+            piped=piped,
         )
         if attached.outside:
             self.session.add_taint(("outside_content",), ingested=True)

@@ -1,4 +1,4 @@
-"""Files named in a task with ``@path`` or ``--ctx``, put behind the task's text."""
+"""What goes with a task: files named with ``@path`` or ``--ctx``, and what is piped in; behind its text."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from odek.patterns import late_pattern
 from odek.text import clip_middle, without_surrogates
 from odek.tools.paths import Target, locate
 from odek.tools.regular import open_regular
-from odek.tools.textfile import binary_kind, decode_text
+from odek.tools.textfile import binary_kind, decode_text, sniff
 
 __all__ = ["Attached", "attach"]
 
@@ -22,18 +22,21 @@ _MENTION = late_pattern(r"""(?<!\S)@(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^\s"']+))
 LEFT_OUT = " bytes left out …]"
 """How ``clip_middle`` marks what is missing."""
 
+PIPED = "piped input"
+"""The source of what is piped in beside a task."""
+
 _TRAILING = ".,;:!?)]}>"
 
 
 class Attached(msgspec.Struct, frozen=True):
     """A task with its files.
 
-    ``outside`` names the files that do not belong to the workspace: their text is
-    fenced, and they count as outside content. ``notices`` are lines for the person.
+    ``outside`` names what does not belong to the workspace: its text is fenced, and it counts as
+    outside content. ``notices`` are lines for the person.
     """
 
     text: str
-    outside: tuple[Path, ...] = ()
+    outside: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
 
@@ -46,6 +49,7 @@ def attach(
     objection: Callable[[Path], str],
     *,
     mentions: bool = True,
+    piped: str = "",
 ) -> Attached:
     """Append the files that ``task`` mentions and those ``named`` beside it. Blocking.
 
@@ -61,27 +65,33 @@ def attach(
         objection: Says why a resolved path must not be attached, "" if it may.
         mentions: Whether ``task`` is the person's own text. What came through a pipe may be
             anybody's, and names no file.
+        piped: What was piped in beside the task. Nobody knows where it comes from: it is outside.
 
     Raises:
         ToolError: a file named by a flag cannot be read as text.
     """
     blocks: list[str] = []
-    outside: list[Path] = []
+    outside: list[str] = []
     notices: list[str] = []
     seen: set[Path] = set()
 
-    def add(target: Target, content: str) -> None:
-        if target.resolved in seen:
-            return
-        seen.add(target.resolved)
+    def put(title: str, shown: str, content: str, source: str) -> None:
         size = f"{len(content.encode()):,} bytes"
-        notices.append(f"attached {target.shown} ({size}{', shortened' if LEFT_OUT in content else ''})")
-        body = f"Attached file {target.shown}:\n```\n{content.rstrip()}\n```"
-        if is_outside(target.resolved):
-            outside.append(target.resolved)
-            body = fence(body, str(target.resolved))
+        notices.append(f"attached {shown} ({size}{', shortened' if LEFT_OUT in content else ''})")
+        body = f"{title}:\n```\n{content.rstrip()}\n```"
+        if source:
+            outside.append(source)
+            body = fence(body, source)
         blocks.append(body)
 
+    def add(target: Target, content: str) -> None:
+        if target.resolved not in seen:
+            seen.add(target.resolved)
+            source = str(target.resolved) if is_outside(target.resolved) else ""
+            put(f"Attached file {target.shown}", target.shown, content, source)
+
+    if piped:
+        put("Piped in beside the task", PIPED, piped, PIPED)
     for argument in named:
         target = locate(argument, workspace)
         if reason := objection(target.resolved):
@@ -121,8 +131,8 @@ def _read(target: Target) -> str:
     with open_regular(target.resolved, target.shown) as file:
         # Four bytes a character at most: enough to cut by characters, and never a whole huge file.
         data = file.read(4 * FILE_LIMIT_BYTES + 1)
-    if kind := binary_kind(data):
-        raise ToolError(f"{target.shown} is {kind}, not text")
+    if sniff(data) is None:
+        raise ToolError(f"{target.shown} is {binary_kind(data)}, not text")
     try:
         text, _ = decode_text(data)
     except ValueError:

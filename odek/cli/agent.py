@@ -63,15 +63,19 @@ class Stage(msgspec.Struct, frozen=True):
     display: Display
     interrupts: Interrupts
 
-    async def turn(self, text: str, attachments: list[str], *, mentions: bool = True) -> TurnResult | None:
-        """Run one turn; None when it was cancelled. ``mentions`` attaches what ``text`` names by ``@path``.
+    async def turn(
+        self, text: str, attachments: list[str], *, mentions: bool = True, piped: str = ""
+    ) -> TurnResult | None:
+        """Run one turn; None when it was cancelled.
+
+        ``mentions`` attaches what ``text`` names by ``@path``; ``piped`` came beside it.
 
         Raises:
             ConfigError: a file of ``attachments`` cannot be attached.
         """
-        if not attachments and not (mentions and "@" in text):
+        if not attachments and not piped and not (mentions and "@" in text):
             return await self._ask(text)
-        attach = partial(self.opened.attach, text, attachments, mentions=mentions)
+        attach = partial(self.opened.attach, text, attachments, mentions=mentions, piped=piped)
         try:
             attached = await trio.to_thread.run_sync(attach)
         except ToolError as error:
@@ -107,36 +111,55 @@ def start(arguments: argparse.Namespace, *, resume: str | None, task: str) -> Ag
     )
 
 
-def read_task(words: list[str]) -> tuple[str, bool]:
-    """Return the task, and whether it came from stdin: there are no words, or "-" stands for it.
+class Task(msgspec.Struct, frozen=True):
+    """What is to be done: ``text``, whether it came ``from_stdin``, or what is ``piped`` in beside it."""
+
+    text: str
+    from_stdin: bool = False
+    piped: str = ""
+
+
+def read_task(words: list[str]) -> Task:
+    """Return the task: ``words``, or stdin where there are none or "-" stands for them. Blocking.
+
+    Behind other words "-" waits for what is piped in beside them; without it, only what is piped to this
+    very command is taken.
 
     Raises:
-        ConfigError: there is no task.
+        ConfigError: there is no task, or what is piped in is not text.
     """
-    task = " ".join(words).strip()
-    from_stdin = task in {"", "-"} and not sys.stdin.isatty()
-    if from_stdin:
+    named = " ".join(words).strip()
+    if named not in {"", "-"}:
+        from odek.cli.piped import read_piped
+
+        waits = len(words) > 1 and words[-1] == "-"
+        text = " ".join(words[:-1] if waits else words).strip()
+        return Task(text, piped="" if sys.stdin.isatty() else read_piped(wait=waits))
+    text = ""
+    if not sys.stdin.isatty():
         data = sys.stdin.buffer.read(TASK_LIMIT_BYTES + 1)
         if len(data) > TASK_LIMIT_BYTES:
             raise ConfigError(
-                f"the task on stdin is longer than {TASK_LIMIT_BYTES:,} bytes; attach a file with @"
+                f"the task on stdin is longer than {TASK_LIMIT_BYTES:,} bytes; name one and pipe the rest, "
+                'as in `… | odek run "explain"`'
             )
-        task = data.decode("utf-8", "replace").strip()
-    if task in {"", "-"}:
+        text = data.decode("utf-8", "replace").strip()
+    if text in {"", "-"}:
         raise ConfigError('there is no task: name one, as in `odek run "explain @README.md"`')
-    return task, from_stdin
+    return Task(text, from_stdin=True)
 
 
 def run_once(arguments: argparse.Namespace, *, resume: str | None) -> int:
     """Run one turn in a new or resumed session and return the exit status."""
-    task, from_stdin = read_task(arguments.task)
-    run = start(arguments, resume=resume, task=task)
+    task = read_task(arguments.task)
+    run = start(arguments, resume=resume, task=task.text)
 
     async def main(interrupts: Interrupts) -> int:
         async with open_stage(run, interrupts) as stage:
-            return exit_status(
-                await stage.turn(run.task, run.attachments, mentions=not from_stdin), interrupts
+            result = await stage.turn(
+                task.text, run.attachments, mentions=not task.from_stdin, piped=task.piped
             )
+            return exit_status(result, interrupts)
 
     return run_trio(main)
 

@@ -18,7 +18,7 @@ exit status:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the task, the session and the common flags."""
-    parser.add_argument("task", nargs="*", metavar="TASK", help="what to do; `-` or nothing reads stdin")
+    parser.add_argument("task", nargs="*", metavar="TASK", help="what to do; `-` alone, or nothing, reads it from stdin")
     parser.add_argument(
         "--id",
         metavar="ID",

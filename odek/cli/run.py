@@ -8,7 +8,8 @@ from odek.cli.options import add_agent_options
 EPILOG = """\
 examples:
   odek run "why does the build fail? @Makefile"
-  git diff | odek run -            the task from a pipe
+  make 2>&1 | odek run "why?"      what is piped in goes beside the task
+  git diff | odek run -            the task itself from a pipe
   odek run -c a.py,b.py "compare these two"
   odek run --json "…" | jq .       every event as a line of JSON
 
@@ -22,7 +23,7 @@ exit status:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the task and the common flags."""
-    parser.add_argument("task", nargs="*", metavar="TASK", help="what to do; `-` or nothing reads stdin")
+    parser.add_argument("task", nargs="*", metavar="TASK", help="what to do; `-` alone, or nothing, reads it from stdin")
     parser.add_argument("--session", action="store_true", help="keep the session; it always is")
     parser.add_argument("--no-session", action="store_true", help="keep no session on disk")
     add_agent_options(parser)

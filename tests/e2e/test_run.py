@@ -1,5 +1,6 @@
 """``odek run`` and ``odek continue`` over a real endpoint: what a person sees and what is kept."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -191,6 +192,57 @@ async def test_a_task_may_come_from_a_pipe(tmp_path: Path) -> None:
         await Odek(tmp_path, base_url=server.base_url).run("run", "-", stdin=b"from the pipe\n")
 
     assert server.requests[0].json["messages"][-1]["content"] == "from the pipe"
+
+
+@pytest.mark.parametrize("words", [["explain"], ["explain", "-"]], ids=str)
+async def test_what_is_piped_in_beside_a_task_is_outside_content(words: list[str], tmp_path: Path) -> None:
+    """It comes behind the task in a fence, is told, and taints the session; `@` in it attaches nothing."""
+    async with open_model_server([text_answer("ok")]) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        (odek.workspace / "a.py").write_text("print(1)")
+        done = await odek.run("run", *words, stdin=b"error in @a.py\nsee above\n")
+        audit = await odek.run("audit")
+
+    asked = server.requests[0].json["messages"][-1]["content"]
+    assert asked.startswith('explain\n\n<untrusted_content source="piped input" nonce=')
+    assert "\nPiped in beside the task:\n```\nerror in @a.py\nsee above\n```\n" in asked
+    assert "print(1)" not in asked
+    assert "attached piped input (25 bytes)" in done.stderr
+    assert "piped input" in audit.stdout
+    assert b'"episode_untrusted":true' in odek.sessions()[0].read_bytes()
+
+
+async def test_the_stdin_of_a_loop_is_left_to_the_loop(tmp_path: Path) -> None:
+    """A command inside a loop over lines does not swallow those that are still to come."""
+    async with open_model_server(default=text_answer("ok")) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        loop = f'while read -r line; do {sys.executable} -m odek run --no-session "do $line"; done'
+        await trio.run_process(
+            ["sh", "-c", loop],
+            stdin=b"one\ntwo\n",
+            capture_stdout=True,
+            capture_stderr=True,
+            cwd=odek.workspace,
+            env=odek.environment,
+        )
+
+    assert [request.json["messages"][-1]["content"] for request in server.requests] == ["do one", "do two"]
+
+
+async def test_a_pipe_that_nobody_writes_to_holds_nothing_up(tmp_path: Path) -> None:
+    """A program that starts the command and keeps its stdin open gets its answer, and a word about it."""
+    reads, writes = os.pipe()
+    try:
+        async with open_model_server([text_answer("ok")]) as server:
+            odek = Odek(tmp_path, base_url=server.base_url)
+            async with odek.start("run", "hi", stdin=reads) as running:
+                done = await running.wait()
+    finally:
+        os.close(reads)
+        os.close(writes)
+
+    assert (done.status, done.stdout) == (0, "ok\n")
+    assert "nothing came through the pipe" in done.stderr
 
 
 async def test_no_session_leaves_nothing(tmp_path: Path) -> None:

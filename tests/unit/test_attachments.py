@@ -53,7 +53,7 @@ def test_a_file_outside_the_workspace_is_fenced_and_named(tmp_path: Path) -> Non
 
     result = attached("read @../page.txt", workspace)
 
-    assert result.outside == (tmp_path / "page.txt",)
+    assert result.outside == (str(tmp_path / "page.txt"),)
     assert f"<outside {tmp_path / 'page.txt'}>" in result.text
 
 
@@ -65,6 +65,13 @@ def test_a_binary_file_is_named_not_attached(tmp_path: Path) -> None:
 
     assert result.text == "look at @x.png"
     assert "PNG image" in result.notices[0]
+
+
+def test_a_file_of_another_encoding_is_read(tmp_path: Path) -> None:
+    """A byte order mark says which; its zeros are no sign of binary data."""
+    (tmp_path / "notes.txt").write_bytes("caf\u00e9 \u2013 menu".encode("utf-16"))
+
+    assert "\ncaf\u00e9 \u2013 menu\n" in attached("see @notes.txt", tmp_path).text
 
 
 def test_a_file_named_by_a_flag_must_be_there(tmp_path: Path) -> None:
@@ -121,3 +128,21 @@ def test_a_task_from_a_pipe_names_no_files(tmp_path: Path) -> None:
     )
 
     assert result == Attached("see @a.py")
+
+
+def test_what_is_piped_in_beside_a_task_is_from_outside(tmp_path: Path) -> None:
+    """Nobody knows who wrote a log or a page: it is fenced, and names no file."""
+    (tmp_path / "a.py").write_text("print(1)\n")
+
+    result = attach(
+        "explain",
+        (),
+        tmp_path,
+        lambda content, source: f"<{source}>{content}</>",
+        lambda _: False,
+        lambda _: "",
+        piped="error in @a.py\n",
+    )
+
+    assert result.text == ("explain\n\n<piped input>Piped in beside the task:\n```\nerror in @a.py\n```</>")
+    assert (result.outside, result.notices) == (("piped input",), ("attached piped input (15 bytes)",))
