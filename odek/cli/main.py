@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ps": ("odek.cli.ps", "list the running odek processes of this home"),
     "stop": ("odek.cli.stop", "end a running odek process with all that it started"),
     "risk": ("odek.cli.risk", "say what a shell command would be taken for, part by part"),
+    "bench": ("odek.cli.bench", "measure recall, with your texts or your memory"),
     "config": ("odek.cli.config", "show the configuration and where each value comes from"),
     "init": ("odek.cli.init", "write a commented configuration file"),
     "cleanup": ("odek.cli.cleanup", "remove what crashed processes left behind"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from odek.drill.attacks import Attack
     from odek.drill.run import Result
@@ -103,39 +103,24 @@ def _as_json(results: "Sequence[Result]") -> str:
 
 
 def _lines(results: "Sequence[Result]", *, everything: bool) -> "Iterator[str]":
+    from odek.cli.table import plain_table
+
     through = [result for result in results if not result.outcome.held]
     if everything and len(through) < len(results):
         held = [(_name(result), result.outcome.how) for result in results if result.outcome.held]
-        yield from _table(("held", "by"), held)
+        yield from plain_table(("held", "by"), held, WIDTH)
         yield ""
     if through:
         rows = [(_name(result), result.outcome.how, result.attack.reason) for result in through]
-        yield from _table(("attack", "how it got through", "why it matters"), rows)
+        yield from plain_table(("attack", "how it got through", "why it matters"), rows, WIDTH)
         yield ""
     tried = Counter(_kind(result.attack) for result in results)
     passed = Counter(_kind(result.attack) for result in through)
     counts = [(_KINDS[kind], str(count), str(passed[kind] or "-")) for kind, count in tried.items()]
-    yield from _table(("attacks", "tried", "got through"), counts)
+    yield from plain_table(("attacks", "tried", "got through"), counts, WIDTH, numbers=_NUMBERS)
     yield ""
     yield f"{len(through)} of {len(results)} attacks got through" if through else "nothing got through"
 
 
 def _name(result: "Result") -> str:
     return f"{_kind(result.attack)}: {result.attack.name}"
-
-
-def _table(head: "tuple[str, ...]", rows: "Iterable[tuple[str, ...]]") -> "list[str]":
-    from odek.cli.style import PLAIN
-    from odek.cli.table import render_table
-
-    marks = tuple("---:" if cell in _NUMBERS else "---" for cell in head)
-    source = [_row(line) for line in (head, marks, *rows)]
-    return render_table(source, WIDTH, PLAIN) or source
-
-
-def _row(cells: "tuple[str, ...]") -> str:
-    from odek.text import visible
-
-    return " | ".join(
-        ["", *(visible(cell, keep_newlines=False).replace("|", "\\|") for cell in cells), ""]
-    ).strip()

@@ -1,15 +1,17 @@
 """Markdown tables laid out for a terminal: aligned, shrunk to fit, or a list when nothing fits."""
 
+from collections.abc import Collection, Iterable
 from typing import Final, Literal
 
 import msgspec
 
 from odek.cli.inline import parse_inline
 from odek.cli.layout import Span, WordWrap, columns_of
-from odek.cli.style import Attr, Style
+from odek.cli.style import PLAIN, Attr, Style
 from odek.patterns import late_pattern
+from odek.text import visible
 
-__all__ = ["render_table"]
+__all__ = ["plain_table", "render_table"]
 
 Align = Literal["left", "right", "center"]
 Cell = list[Span]
@@ -32,6 +34,21 @@ def render_table(lines: list[str], width: int, style: Style) -> list[str] | None
         return None
     widths = _fit([max(_cell_width(row[at]) for row in table.rows) for at in range(len(table.aligns))], width)
     return _as_list(table, width, style) if widths is None else _as_grid(table, widths, style)
+
+
+def plain_table(
+    head: tuple[str, ...], rows: Iterable[tuple[str, ...]], width: int, *, numbers: Collection[str] = ()
+) -> list[str]:
+    """Return the lines of a table of texts without colour; columns named in ``numbers`` end flush."""
+    marks = tuple("---:" if cell in numbers else "---" for cell in head)
+    source = [_row(line) for line in (head, marks, *rows)]
+    return render_table(source, width, PLAIN) or source
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return " | ".join(
+        ["", *(visible(cell, keep_newlines=False).replace("|", "\\|") for cell in cells), ""]
+    ).strip()
 
 
 def _parse(lines: list[str], style: Style) -> _Table | None:

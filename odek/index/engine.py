@@ -28,7 +28,7 @@ from odek.text import without_surrogates
 if TYPE_CHECKING:
     from odek.embedding.embedder import Vector
 
-__all__ = ["RELEVANCE_FLOOR", "Index", "Source", "open_index"]
+__all__ = ["RELEVANCE_FLOOR", "Index", "Source", "open_index", "terms_fingerprint"]
 
 Source: TypeAlias = Callable[[], Iterable[Document]]
 """Returns all documents that the index should hold, as they are now."""
@@ -56,8 +56,12 @@ def open_index(directory: Path, fingerprint: str, source: Source, *, space: str 
         StoreError: the directory cannot be used.
     """
     ensure_directory(directory)
-    made_by = f"terms {VERSION}, fields {FORMAT}, {_versions()}, {fingerprint}"
-    return Index(directory, made_by, source, space)
+    return Index(directory, f"{terms_fingerprint()}, {fingerprint}", source, space)
+
+
+def terms_fingerprint() -> str:
+    """Name all that decides how texts become terms and what they are kept in, of whatever texts."""
+    return f"terms {VERSION}, fields {FORMAT}, {_versions()}"
 
 
 class Index:

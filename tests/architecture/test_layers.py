@@ -58,6 +58,7 @@ LAYERS = {
     "odek.subagents": 4,
     "odek.rehearsal": 4,
     "odek.drill": 4,
+    "odek.bench": 4,
     "odek.delegation_wiring": 4,
     "odek.worker": 4,
     "odek.cli": 5,
