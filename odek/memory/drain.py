@@ -67,20 +67,25 @@ async def open_drained_jobs(drain: Drain) -> AsyncGenerator[trio.Nursery]:
     When the block is left they get the time of ``drain`` to finish, and are then cancelled.
     """
     scope = trio.CancelScope(shield=True)  # bounded by the drain below
-    closing, finished = trio.Event(), trio.Event()
+    opened, closing, finished = trio.Event(), trio.Event(), trio.Event()
+    nurseries: list[trio.Nursery] = []
 
-    async def host(*, task_status: trio.TaskStatus[trio.Nursery]) -> None:
+    async def host() -> None:
         with scope:
             async with trio.open_nursery() as jobs:
-                task_status.started(jobs)
+                nurseries.append(jobs)
+                opened.set()
                 await closing.wait()
         finished.set()
 
     try:
         async with trio.open_nursery() as nursery:
-            jobs: trio.Nursery = await nursery.start(host)
+            # Not `start`: for a caller that is cancelled already it would wait for the end of the host.
+            nursery.start_soon(host)
             try:
-                yield jobs
+                with trio.CancelScope(shield=True):  # one step of the event loop
+                    await opened.wait()
+                yield nurseries[0]
             finally:
                 closing.set()
                 await drain.wait(finished)
