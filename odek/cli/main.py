@@ -103,7 +103,10 @@ class Parser(argparse.ArgumentParser):
         if not args and any(each.required and each.nargs == argparse.PARSER for each in self._actions):
             self.print_help()
             self.exit()
-        return super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:  # said by the command that does not know them, whose help tells more
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         """Print ``message`` and leave."""

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from odek.cli.memory_stores import by_person, memory_directory, open_episodes, open_facts, say, shown_time
+from odek.cli.options import whole_number
 
 if TYPE_CHECKING:
     from odek.memory.journal import History, Record
@@ -23,7 +24,7 @@ def add_arguments(action: str, parser: argparse.ArgumentParser) -> None:
             parser.add_argument(
                 "--limit",
                 metavar="N",
-                type=_count,
+                type=whole_number(0),
                 default=LISTED,
                 help=f"so many, newest first; 0: all ({LISTED})",
             )
@@ -150,10 +151,3 @@ def _as_json(record: "Record") -> dict[str, Any]:
 
     fields: dict[str, Any] = msgspec.to_builtins(record)
     return fields
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return number

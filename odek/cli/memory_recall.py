@@ -5,6 +5,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from odek.cli.memory_stores import memory_directory, say, shown_time
+from odek.cli.options import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -37,7 +38,9 @@ def add_arguments(action: str, parser: argparse.ArgumentParser) -> None:
             parser.add_argument(
                 "session", nargs="?", metavar="SESSION", help="its id, or the beginning (newest)"
             )
-            parser.add_argument("turn", nargs="?", type=int, metavar="TURN", help="its number (all)")
+            parser.add_argument(
+                "turn", nargs="?", type=whole_number(1), metavar="TURN", help="its number (all)"
+            )
         case _:
             parser.add_argument("target", nargs="?", choices=["user", "env"], help="one file (both)")
             parser.add_argument("--dry-run", action="store_true", help="show what would become of it")

@@ -1,9 +1,10 @@
 """The flags that every command with an agent shares, and what they set."""
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["add_agent_options", "flag_values", "session_reference"]
+__all__ = ["add_agent_options", "flag_values", "session_reference", "whole_number"]
 
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +23,9 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     work.add_argument(
         "-c", "--ctx", metavar="FILES", action="append", help="attach files, separated by commas; repeatable"
     )
-    work.add_argument("--max-iter", metavar="N", type=int, help="at most N requests to the model (90)")
+    work.add_argument(
+        "--max-iter", metavar="N", type=whole_number(1), help="at most N requests to the model (90)"
+    )
     work.add_argument("--tool", metavar="NAME", action="append", help="offer only this tool; repeatable")
     work.add_argument("--no-tool", metavar="NAME", action="append", help="do not offer this tool; repeatable")
     work.add_argument(
@@ -42,6 +45,22 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--no-color", action="store_true", default=None, help="no colour; so does the variable NO_COLOR"
     )
+
+
+def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return what reads a number from ``least`` to ``most`` on a command line."""
+    bounds = f"from {least} to {most}" if most is not None else f"of at least {least}"
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least or (most is not None and number > most):
+            raise argparse.ArgumentTypeError(f"expected a whole number {bounds}, got {text!r}")
+        return number
+
+    return read
 
 
 def session_reference(text: str) -> str:

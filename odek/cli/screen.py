@@ -6,6 +6,7 @@ from typing import Final, TextIO
 from odek.cli.layout import terminal_columns
 from odek.cli.style import Style
 from odek.errors import OdekError
+from odek.storage.files import describe
 
 __all__ = ["OutputClosedError", "OutputFailedError", "Screen"]
 
@@ -54,7 +55,7 @@ class Screen:
                 return
             if isinstance(error, ValueError) or error.errno in _GONE:
                 raise OutputClosedError(errno.EPIPE, f"{self._name} is closed") from None
-            raise OutputFailedError(f"cannot write to {self._name}: {error.strerror}") from None
+            raise OutputFailedError(f"cannot write to {self._name}: {describe(error)}") from None
 
     def _encodable(self, text: str) -> str:
         encoding = self._file.encoding or "utf-8"

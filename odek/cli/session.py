@@ -9,7 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from odek.cli.options import session_reference
+from odek.cli.options import session_reference, whole_number
 from odek.home import home_name
 
 if TYPE_CHECKING:
@@ -38,7 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     listing = action("list", "show the newest sessions")
     listing.add_argument(
-        "--limit", metavar="N", type=_count, default=LISTED, help=f"at most N sessions ({LISTED}); 0: all"
+        "--limit",
+        metavar="N",
+        type=whole_number(0),
+        default=LISTED,
+        help=f"at most N sessions ({LISTED}); 0: all",
     )
     listing.add_argument("--json", action="store_true", help="print one JSON array")
     show = action("show", "print a conversation")
@@ -47,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     search = action("search", "find sessions by what was said and done in them")
     search.add_argument("query", metavar="QUERY", nargs="+", help="what to look for")
     search.add_argument(
-        "--limit", metavar="N", type=_at_least_one, default=FOUND, help=f"at most N sessions ({FOUND})"
+        "--limit", metavar="N", type=whole_number(1), default=FOUND, help=f"at most N sessions ({FOUND})"
     )
     search.add_argument("--json", action="store_true", help="print one JSON object")
     delete = action("delete", "delete a session for good")
@@ -55,9 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     delete.add_argument("--yes", action="store_true", help="do not ask; without a terminal nobody is asked")
     trim = action("trim", "keep the newest turns of a session, and drop those before")
     trim.add_argument("id", metavar="ID", type=session_reference, help=named)
-    trim.add_argument("turns", metavar="N", type=_at_least_one, help="how many turns stay")
+    trim.add_argument("turns", metavar="N", type=whole_number(1), help="how many turns stay")
     cleanup = action("cleanup", "delete sessions that have not changed for long")
-    cleanup.add_argument("days", metavar="DAYS", type=_at_least_one, help="how many days without a change")
+    cleanup.add_argument("days", metavar="DAYS", type=whole_number(1), help="how many days without a change")
     parser.epilog = """\
 examples:
   odek session list --limit 0
@@ -183,17 +187,3 @@ def _print(line: str) -> None:
     """Print a line, whatever characters the stream can take."""
     encoding = sys.stdout.encoding or "utf-8"
     print(line.encode(encoding, "backslashreplace").decode(encoding))
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return number
-
-
-def _at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is below 1")
-    return number

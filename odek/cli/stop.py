@@ -5,6 +5,8 @@ import os
 import signal
 import time
 
+from odek.cli.options import whole_number
+
 __all__ = ["add_arguments", "run"]
 
 GRACE_SECONDS = 8.0
@@ -15,7 +17,7 @@ POLL_SECONDS = 0.02
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the process."""
-    parser.add_argument("pid", metavar="PID", type=int, help="as `odek ps` shows it")
+    parser.add_argument("pid", metavar="PID", type=whole_number(1), help="as `odek ps` shows it")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,6 +4,8 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
+from odek.cli.options import whole_number
+
 if TYPE_CHECKING:
     from odek.cli.subagent_job import HandJob
     from subagent.child import Report
@@ -40,7 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout", metavar="SECONDS", type=_seconds, default=None, help="wall clock (120, at most 3600)"
     )
     parser.add_argument(
-        "--max-iter", metavar="N", type=_iterations, default=15, help="requests at most (15, at most 100)"
+        "--max-iter",
+        metavar="N",
+        type=whole_number(1, 100),
+        default=15,
+        help="requests at most (15, at most 100)",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
     parser.add_argument("--stream", action="store_true", help="print events as JSON lines before the result")
@@ -195,14 +201,10 @@ def _task(arguments: argparse.Namespace) -> Any:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
     if not 0 < value <= 3600:
-        raise argparse.ArgumentTypeError("must be above 0 and at most 3600")
-    return value
-
-
-def _iterations(text: str) -> int:
-    value = int(text)
-    if not 1 <= value <= 100:
-        raise argparse.ArgumentTypeError("must be from 1 to 100")
+        raise argparse.ArgumentTypeError(f"expected seconds above 0 and at most 3600, got {text!r}")
     return value

@@ -101,8 +101,16 @@ async def test_events_as_json_lines(tmp_path: Path) -> None:
     ("arguments", "environment", "text"),
     [
         (["run"], {}, "there is no task"),
-        (["run", "--max-iter", "abc", "x"], {}, "--max-iter: invalid int value: 'abc'"),
-        (["run", "--unknown", "x"], {}, "unrecognized arguments: --unknown"),
+        (
+            ["run", "--max-iter", "abc", "x"],
+            {},
+            "--max-iter: expected a whole number of at least 1, got 'abc'",
+        ),
+        (
+            ["run", "--unknown", "x"],
+            {},
+            "odek run: unrecognized arguments: --unknown (see `odek run --help`)",
+        ),
         (["walk"], {}, "invalid choice: 'walk'"),
         (["run", "--model", "gpt-9", "x"], {}, 'model "gpt-9" needs an endpoint'),
         (["run", "--base-url", "nonsense", "--model", "m", "x"], {}, "nonsense"),
@@ -320,7 +328,9 @@ async def test_closed_standard_streams_are_no_fault(tmp_path: Path, redirection:
     assert (odek.workspace / "a.txt").read_text() == "hello\n"
 
 
-@pytest.mark.parametrize("command", ["session list", "config schema", "--help", "run help"])
+@pytest.mark.parametrize(
+    "command", ["session list", "config schema", "--help", "run help", "run --json help"]
+)
 async def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, command: str) -> None:
     """A full disk behind stdout is said, with exit 1."""
     odek = Odek(tmp_path)
@@ -336,7 +346,7 @@ async def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, command
     )
 
     assert done.returncode == 1
-    assert b"cannot write to stdout" in done.stderr
+    assert b"cannot write to stdout: the disk is full" in done.stderr
     assert b"internal error" not in done.stderr
 
 

@@ -259,7 +259,7 @@ def test_a_full_disk_is_named() -> None:
     stdout = os.fdopen(os.open("/dev/full", os.O_WRONLY), "w")
     renderer = make_renderer(stdout, io.StringIO(), {})
 
-    with pytest.raises(OutputFailedError, match="cannot write to stdout: No space left on device"):
+    with pytest.raises(OutputFailedError, match="cannot write to stdout: the disk is full"):
         renderer.handle(finished("answer"))
 
     with pytest.raises(OSError, match="No space"):

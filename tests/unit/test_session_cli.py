@@ -209,9 +209,9 @@ def test_cleanup_of_sessions_names_each(home: Path, capsys: Output) -> None:
         (["show", "1999"], 1, "there is no session 1999"),
         (["show", "../../etc/passwd"], 1, "is no session id"),
         (["delete", "2026"], 1, "is the beginning of several sessions: 20260101-"),
-        (["trim", "20260101-a", "0"], 3, "0 is below 1"),
-        (["cleanup", "0"], 3, "0 is below 1"),
-        (["cleanup", "x"], 3, "invalid"),
+        (["trim", "20260101-a", "0"], 3, "of at least 1, got '0'"),
+        (["cleanup", "0"], 3, "of at least 1, got '0'"),
+        (["cleanup", "x"], 3, "of at least 1, got 'x'"),
     ],
     ids=str,
 )
