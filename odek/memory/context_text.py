@@ -7,16 +7,25 @@ everything before it is the same in every request.
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from odek.memory.facts import Facts
+from odek.memory.facts import Facts, Target
 
 if TYPE_CHECKING:
     from odek.memory.recall import Document
 
-__all__ = ["WARN_PERCENT", "buffer_text", "context_text", "episodes_text", "fill_warning", "shown_episodes"]
+__all__ = [
+    "WARN_PERCENT",
+    "buffer_text",
+    "context_text",
+    "episodes_text",
+    "facts_text",
+    "fill_warning",
+    "shown_episodes",
+]
 
 WARN_PERCENT = 90
 """From here on a file is nearly full: one more entry of usual length may not fit."""
 
+_SECTIONS: dict[Target, str] = {"user": "── User Profile ──", "env": "── Environment ──"}
 _BUFFER_TITLE = "── This Session So Far ──"
 _EPISODES_TITLE = "── Earlier Sessions ──"
 _QUOTATION_NOTE = "Said then, word by word:"
@@ -41,6 +50,21 @@ def episodes_text(episodes: "Sequence[Document]") -> str:
     if not episodes:
         return ""
     return "\n\n".join([f"{_EPISODES_TITLE}\n{_EPISODES_NOTE}", *map(_episode, episodes)])
+
+
+def facts_text(files: Sequence[Facts]) -> str:
+    """Return the facts for the system prompt, without those that must not be shown; "" for none."""
+    sections: list[str] = []
+    for facts in files:
+        texts = [fact.text for fact in facts.entries if not fact.rejection]
+        if texts:
+            sections += [_SECTIONS[facts.target], "\n§\n".join(texts)]
+    if not sections:
+        return ""
+    used = sum(facts.used_bytes for facts in files)
+    limit = sum(facts.limit_bytes for facts in files)
+    percent = used * 100 // limit if limit else 100
+    return "\n".join([f"═══ MEMORY [{percent}% — {used}/{limit} chars] ═══", *sections])
 
 
 def shown_episodes(contexts: Iterable[str], session_ids: Iterable[str]) -> frozenset[str]:

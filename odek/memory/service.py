@@ -1,6 +1,6 @@
 """The memory as the agent uses it: async, and frozen where the prompt needs it."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from odek.errors import StoreError
 from odek.events import Event, MemoryEvent, Notice
 from odek.guard import SecondOpinion, in_thread
 from odek.memory.ask import Ask
-from odek.memory.context_text import fill_warning
+from odek.memory.context_text import facts_text, fill_warning
 from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.facts import TARGETS, Change, Fact, FactLimits, Facts, FactStore, Target
 from odek.memory.outside import Outside
@@ -44,7 +44,6 @@ SCAN_AGAIN_SECONDS = 1.0
 """A scan of 500 episodes takes a millisecond; questions come in quicker succession only from programs."""
 
 _T = TypeVar("_T")
-_SECTIONS: dict[Target, str] = {"user": "── User Profile ──", "env": "── Environment ──"}
 
 
 def _projection() -> Embedder:
@@ -152,7 +151,10 @@ class Memory:
 
     async def freeze(self) -> None:
         """Take the snapshot for the prompt; what cannot be read or must not be is named in ``notices``."""
+        stamps = fact_stamps(self.directory)
         files, failed = await self._in_thread(self._read_each)
+        if not failed:
+            self._fills, self._filled = tuple(files), stamps
         notices = [f"memory: {target}.md is left out of the prompt: {error}" for target, error in failed]
         for facts in files:
             notices += [
@@ -162,7 +164,7 @@ class Memory:
             ]
         self._frozen = tuple(files)
         self._outside.start(self._frozen)
-        self._block = _block(files)
+        self._block = facts_text(files)
         self.notices = tuple(notices)
 
     async def context(self, query: str) -> str:  # noqa: ARG002 - the seam's; a full file concerns every query
@@ -384,17 +386,3 @@ class Memory:
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
         # Never abandoned: a cancel may end the wait for the lock (through ``poll``), not split a write.
         return await trio.to_thread.run_sync(work, abandon_on_cancel=False, limiter=self._limiter)
-
-
-def _block(files: Sequence[Facts]) -> str:
-    sections: list[str] = []
-    for facts in files:
-        texts = [fact.text for fact in facts.entries if not fact.rejection]
-        if texts:
-            sections += [_SECTIONS[facts.target], "\n§\n".join(texts)]
-    if not sections:
-        return ""
-    used = sum(facts.used_bytes for facts in files)
-    limit = sum(facts.limit_bytes for facts in files)
-    percent = used * 100 // limit if limit else 100
-    return "\n".join([f"═══ MEMORY [{percent}% — {used}/{limit} chars] ═══", *sections])

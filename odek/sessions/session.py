@@ -35,14 +35,15 @@ class Writer(Protocol):
 class Session:
     """A session that is open: nobody else continues it until ``release``.
 
-    ``repairs`` says in one line each what was mended when it was read.
+    ``repairs`` says in one line each what was mended when it was read. Without a ``writer`` it is
+    never on disk.
     """
 
     def __init__(
         self,
         header: Header,
         messages: Sequence[Message],
-        writer: Writer,
+        writer: Writer | None,
         *,
         repairs: tuple[str, ...] = (),
         buffer_lines: int = 20,
@@ -172,6 +173,9 @@ class Session:
         Raises:
             StoreError: it is not on disk; the next save tries all of it again.
         """
+        if self._writer is None:
+            await trio.lowlevel.checkpoint()
+            return
         header = msgspec.structs.replace(
             self._header,
             updated_at=now(),
@@ -192,4 +196,5 @@ class Session:
 
     def release(self) -> None:
         """Let others continue the session; what was not saved is lost. Once is enough."""
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()

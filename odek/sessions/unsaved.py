@@ -1,8 +1,5 @@
 """A session that is never written, for a run that shall leave nothing behind."""
 
-from collections.abc import Sequence
-
-from odek.messages import Message
 from odek.sessions.document import Header, now
 from odek.sessions.session import Session
 from odek.text import clip_line
@@ -15,17 +12,7 @@ UNSAVED = "unsaved"
 TITLE_WIDTH = 100
 
 
-class _Nowhere:
-    """Takes what would be written, and forgets it."""
-
-    def write(self, header: Header, messages: Sequence[Message]) -> None:
-        """Write nothing."""
-
-    def close(self) -> None:
-        """Close nothing."""
-
-
 def unsaved_session(model: str, task: str) -> Session:
     """Return a new session without a file; it has no id that anybody could go on with."""
     header = Header(id=UNSAVED, created_at=now(), model=model, task=clip_line(task, TITLE_WIDTH))
-    return Session(header, (), _Nowhere())
+    return Session(header, (), writer=None)
