@@ -100,7 +100,7 @@ class Outside:
 
     def _promotions(self) -> list[Event]:
         """Return an event for each episode that a person approved since the last look."""
-        episodes = self._episodes().read_index()
+        episodes = (entry.episode for entry in self._episodes().index().entries)
         approved = frozenset(episode.session_id for episode in episodes if episode.provenance.user_approved)
         before, self._approved = self._approved, approved
         if before is None:
