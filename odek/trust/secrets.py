@@ -37,7 +37,12 @@ _KEY_BLOCK_LIMIT = 16 * 1024
 # Looking behind disguises costs several times as much; texts for the memory are far below this.
 _DISGUISE_LIMIT = 128 * 1024
 
-_KEY_BEGIN = late_pattern(r"-----BEGIN ([A-Z0-9]+ ){0,4}PRIVATE KEY( BLOCK)?-----")
+# A text that speaks of the mark goes on in words, a key does not.
+_KEY_BEGIN = late_pattern(
+    r"-----BEGIN ((?:[A-Z0-9]+ ){0,4}PRIVATE KEY( BLOCK)?|OpenVPN Static key V1)-----(?![ \t]+[a-z]{1,15}[\s,.;])"
+    r"|---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"
+)
+_KEY_MARKS = ("-----BEGIN ", "---- BEGIN ")
 _KEY_BEGUN = late_pattern(r"-----BEGIN[A-Z0-9 ]*-{0,4}\Z")
 _MARK_CHARS = 80  # the longest is "-----BEGIN PGP PRIVATE KEY BLOCK-----"
 _KEY_BODY = late_pattern(r"(?:[A-Za-z0-9+/=\s:,.-]|\\[nr]){0,16384}")
@@ -56,7 +61,7 @@ _KEY_STARTS = (
 _BASE64_LINES = late_pattern(r"(?:[A-Za-z0-9+/=]|\s|\\[nr]){30,16384}+")
 _PGPASS_PORT = late_pattern(r":(?:\d{2,5}|\*):")
 _PGPASS = late_pattern(
-    r"[\w.*-]{1,200}+:(?:\d{2,5}|\*):[\w*.-]{1,80}+:[\w*.@-]{1,80}+:(?P<secret>\S{8,200})[ \t\r]*+(?:\n|\Z)"
+    r"[\w.*-]{1,200}+:(?:\d{2,5}|\*):[\w*.-]{1,80}+:[\w*.@-]{1,80}+:(?P<secret>(?![0-9A-Fa-f]{0,4}:)\S{8,200})[ \t\r]*+(?:\n|\Z)"
 )
 _URL_CREDENTIALS_CHARS = 300
 _URL_CREDENTIALS = late_pattern(
@@ -167,13 +172,14 @@ def _tried(rule: CredentialRule, text: str, at: int) -> tuple[SecretSpan | None,
 
 def _key_spans(text: str) -> Iterator[SecretSpan]:
     """Yield private keys: between their marks, cut off, and without the first line."""
-    at = text.find("-----BEGIN ")
-    while at >= 0:
-        next_at = at + 11
-        if mark := _KEY_BEGIN.match(text, at):
-            next_at = _key_end(text, mark.end())
-            yield SecretSpan(at, next_at, "private-key")
-        at = text.find("-----BEGIN ", next_at)
+    for begin in _KEY_MARKS:
+        at = text.find(begin)
+        while at >= 0:
+            next_at = at + len(begin)
+            if mark := _KEY_BEGIN.match(text, at):
+                next_at = _key_end(text, mark.end())
+                yield SecretSpan(at, next_at, "private-key")
+            at = text.find(begin, next_at)
     if "Private-Lines:" in text:
         for match in _PUTTY.finditer(text):
             yield SecretSpan(match.start(), match.end(), "private-key")
@@ -189,13 +195,15 @@ def _key_spans(text: str) -> Iterator[SecretSpan]:
 
 def _key_end(text: str, body_at: int) -> int:
     """Return where the key ends whose body begins at ``body_at``: its last line may be missing or cut."""
-    end = text.find("-----END ", body_at, body_at + _KEY_BLOCK_LIMIT)
+    block = text[body_at : body_at + _KEY_BLOCK_LIMIT]
+    ends = [place for place in (block.find("-----END "), block.find("---- END ")) if place >= 0]
+    end = body_at + min(ends) if ends else -1
     if end < 0:
         body = _KEY_BODY.match(text, body_at)
         return body_at if body is None else body.end()
-    tail = text.find("-----", end + 9, end + _MARK_CHARS)
+    tail = text.find("----", end + 9, end + _MARK_CHARS)
     if tail >= 0:
-        return tail + 5
+        return tail + 5 if text.startswith("-----", tail) else tail + 4
     return len(text) if len(text) - end < _MARK_CHARS else end
 
 

@@ -61,6 +61,31 @@ RSA = "RSA PRIVATE" + " KEY-----"
         ("PGPASSWORD=hunt3r2xyz psql", "assigned-secret"),
         (f"tgp_v1_{base62(43)}", "together-key"),
         (f"squ_{hexadecimal(40)}", "sonar-token"),
+        (f"sb_secret_{base62(31)}", "supabase-token"),
+        (f"jina_{base62(60)}", "jina-key"),
+        (f"key_{hexadecimal(64)}", "cursor-key"),
+        (f"AC{hexadecimal(32)}:{hexadecimal(32)}", "twilio-token"),
+        (f"Authorization: SSWS 00{base62(40)}", "authorization"),
+        (f"client-key-data: {base62(200)}", "cluster-key"),
+        (f"_auth={base62(28)}", "npm-auth"),
+        (f"AAAA{base62(7)}:APA91b{base62(134)}", "firebase-key"),
+        (f'{{"username":"x","key":"{hexadecimal(32)}"}}', "kaggle-key"),
+        (f"curl -b 'session={base62(40)}' https://x", "curl-cookie"),
+        (f"define('AUTH_KEY', '{base62(64)}');", "assigned-secret"),
+        (f"password%3D{base62(14)}%26user%3Dbob", "assigned-secret"),
+        (f'psk="{base62(16)}"', "assigned-secret"),
+        ("The password for staging is Xk9Qz7Lm2P.", "told-secret"),
+        (f"my api key is {base62(32)}", "told-secret"),
+        (f"use token {base62(40)} to log in", "told-secret"),
+        (
+            "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n"
+            f"{base62(70)}\n---- END SSH2 ENCRYPTED PRIVATE KEY ----",
+            "private-key",
+        ),
+        (
+            f"-----BEGIN OpenVPN Static key V1-----\n{hexadecimal(32)}\n-----END OpenVPN Static key V1-----",
+            "private-key",
+        ),
     ],
 )
 def test_a_credential_of_each_kind_is_known(text: str, kind: str) -> None:
@@ -102,6 +127,13 @@ def test_a_credential_of_each_kind_is_known(text: str, kind: str) -> None:
         '"token": "string(64)"',
         "private_key_path=/etc/ssl/private/server1.key",
         "jwt: eyJ... (truncated)",
+        f"The file starts with -----BEGIN {RSA} and ends with its counterpart.",
+        "2001:0db8:85a3:0000:0000:8a2e:0370:7334",
+        "The password for staging is in Vault under staging-db2",
+        "The password is sha256-hashed.",
+        "The token is valid for 15 minutes.",
+        "use token authentication for the API",
+        "PrivateKey = ",
     ],
 )
 def test_what_only_looks_like_one_stays(text: str) -> None:
