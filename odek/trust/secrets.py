@@ -39,7 +39,8 @@ _DISGUISE_LIMIT = 128 * 1024
 
 # A text that speaks of the mark goes on in words, a key does not.
 _KEY_BEGIN = late_pattern(
-    r"-----BEGIN ((?:[A-Z0-9]+ ){0,4}PRIVATE KEY( BLOCK)?|OpenVPN Static key V1)-----(?![ \t]+[a-z]{1,15}[\s,.;])"
+    r"-----BEGIN ((?:[A-Z0-9]+ ){0,4}PRIVATE KEY( BLOCK)?|OpenVPN Static key V1)-----"
+    r"(?![ \t]+[a-z]{1,15}[\s,.;])"
     r"|---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"
 )
 _KEY_MARKS = ("-----BEGIN ", "---- BEGIN ")
@@ -61,7 +62,8 @@ _KEY_STARTS = (
 _BASE64_LINES = late_pattern(r"(?:[A-Za-z0-9+/=]|\s|\\[nr]){30,16384}+")
 _PGPASS_PORT = late_pattern(r":(?:\d{2,5}|\*):")
 _PGPASS = late_pattern(
-    r"[\w.*-]{1,200}+:(?:\d{2,5}|\*):[\w*.-]{1,80}+:[\w*.@-]{1,80}+:(?P<secret>(?![0-9A-Fa-f]{0,4}:)\S{8,200})[ \t\r]*+(?:\n|\Z)"
+    r"[\w.*-]{1,200}+:(?:\d{2,5}|\*):[\w*.-]{1,80}+:[\w*.@-]{1,80}+:"
+    r"(?P<secret>(?![0-9A-Fa-f]{0,4}:)\S{8,200})[ \t\r]*+(?:\n|\Z)"  # else an address of IPv6
 )
 _URL_CREDENTIALS_CHARS = 300
 _URL_CREDENTIALS = late_pattern(

@@ -19,6 +19,7 @@ def base62(size: int) -> str:
 
 BASE64 = base64.b64encode(bytes(range(64))).decode()
 RSA = "RSA PRIVATE" + " KEY-----"
+SSH2 = "SSH2 ENCRYPTED PRIVATE" + " KEY ----"
 
 
 # Put together here, so that no scanner of sources takes them for real ones.
@@ -78,8 +79,7 @@ RSA = "RSA PRIVATE" + " KEY-----"
         (f"my api key is {base62(32)}", "told-secret"),
         (f"use token {base62(40)} to log in", "told-secret"),
         (
-            "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n"
-            f"{base62(70)}\n---- END SSH2 ENCRYPTED PRIVATE KEY ----",
+            f"---- BEGIN {SSH2}\n{base62(70)}\n---- END {SSH2}",
             "private-key",
         ),
         (
