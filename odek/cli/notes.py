@@ -32,16 +32,16 @@ __all__ = [
     "closing_line",
     "diff_attr",
     "diff_lines",
+    "is_detail",
     "note",
     "one_line",
     "seconds_text",
     "tool_line",
 ]
 
-NoteEvent = (
+_Worded = (
     ModelRetrying
     | ApprovalResolved
-    | PlanChanged
     | ContextTrimmed
     | ToolRecovery
     | BudgetWarning
@@ -51,6 +51,8 @@ NoteEvent = (
     | ToolRunning
     | TurnDiverged
 )
+NoteEvent = PlanChanged | _Worded
+"""What is a note of its own, whoever shows it."""
 
 _DIFF_LINES: Final = 40  # what fits on a screen beside the rest; no measurement behind it
 _SHORTEST_SUMMARY: Final = 8
@@ -98,6 +100,11 @@ def tool_line(event: ToolFinished, style: Style, columns: int) -> str:
     return f"{head}  {summary}{style.paint(tail, Attr.DIM)}"
 
 
+def is_detail(event: NoteEvent) -> bool:
+    """Tell whether only a person who wants to see everything is shown ``event``."""
+    return isinstance(event, ApprovalResolved | MemoryEvent)
+
+
 def note(event: NoteEvent, style: Style, columns: int) -> str:
     """Return what ``event`` means to the person, wrapped at ``columns``, without the last line end."""
     if isinstance(event, PlanChanged):
@@ -111,19 +118,7 @@ def note(event: NoteEvent, style: Style, columns: int) -> str:
     return "\n".join(style.paint("".join(span.text for span in line), attr) for line in wrap.lines())
 
 
-def _wording(
-    event: ModelRetrying
-    | ApprovalResolved
-    | ContextTrimmed
-    | ToolRecovery
-    | BudgetWarning
-    | ReplyLedgerMismatch
-    | MemoryEvent
-    | Notice
-    | ToolRunning
-    | TurnDiverged,
-    style: Style,
-) -> tuple[str, Attr]:
+def _wording(event: _Worded, style: Style) -> tuple[str, Attr]:
     match event:
         case ModelRetrying(attempt, wait, reason):
             text = f"trying again in {seconds_text(wait)} (attempt {attempt}): {one_line(reason)}"

@@ -2,30 +2,29 @@
 
 from typing import assert_never
 
-from odek.cli.notes import child_lines, child_table, closing_line, diff_lines, note, one_line, tool_line
+from odek.cli.notes import (
+    NoteEvent,
+    child_lines,
+    child_table,
+    closing_line,
+    diff_lines,
+    is_detail,
+    note,
+    one_line,
+    tool_line,
+)
 from odek.cli.screen import Screen
 from odek.cli.style import Attr
 from odek.events import (
     AnswerDelta,
-    ApprovalResolved,
-    BudgetWarning,
     ChildrenChanged,
-    ContextTrimmed,
     Event,
-    MemoryEvent,
     ModelFinished,
-    ModelRetrying,
     ModelStarted,
-    Notice,
-    PlanChanged,
     ReasoningDelta,
-    ReplyLedgerMismatch,
     ToolFinished,
     ToolOutputLine,
-    ToolRecovery,
-    ToolRunning,
     ToolStarted,
-    TurnDiverged,
     TurnFinished,
     TurnStarted,
 )
@@ -67,6 +66,10 @@ class PlainRenderer:
             OutputClosedError: nobody reads stdout any more.
             OutputFailedError: the answer could not be written.
         """
+        if isinstance(event, NoteEvent):
+            if self._verbose or not is_detail(event):
+                self._note(note(event, self._err.style, self._err.columns))
+            return
         match event:
             case AnswerDelta(text):
                 self._text.append(text)
@@ -88,21 +91,6 @@ class PlainRenderer:
                 self._note(tool_line(event, self._err.style, self._err.columns))
                 for line in diff_lines(event.diff, self._err.style, self._err.columns):
                     self._note(line)
-            case ApprovalResolved() | MemoryEvent():
-                if self._verbose:
-                    self._note(note(event, self._err.style, self._err.columns))
-            case (
-                ModelRetrying()
-                | PlanChanged()
-                | ContextTrimmed()
-                | ToolRecovery()
-                | BudgetWarning()
-                | ReplyLedgerMismatch()
-                | Notice()
-                | TurnDiverged()
-                | ToolRunning()
-            ):
-                self._note(note(event, self._err.style, self._err.columns))
             case ChildrenChanged():
                 self._show_children(event)
             case TurnFinished():

@@ -5,31 +5,30 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, assert_never
 
 from odek.cli.layout import MAX_COLUMNS
-from odek.cli.notes import child_table, closing_line, diff_lines, note, one_line, tool_line
+from odek.cli.notes import (
+    NoteEvent,
+    child_table,
+    closing_line,
+    diff_lines,
+    is_detail,
+    note,
+    one_line,
+    tool_line,
+)
 from odek.cli.screen import Screen
 from odek.cli.status import Activity
 from odek.cli.style import Attr
 from odek.events import (
     AnswerDelta,
-    ApprovalResolved,
-    BudgetWarning,
     ChildrenChanged,
-    ContextTrimmed,
     Event,
-    MemoryEvent,
     ModelFinished,
-    ModelRetrying,
     ModelStarted,
-    Notice,
-    PlanChanged,
     ReasoningDelta,
-    ReplyLedgerMismatch,
     ToolFinished,
     ToolOutputLine,
-    ToolRecovery,
     ToolRunning,
     ToolStarted,
-    TurnDiverged,
     TurnFinished,
     TurnStarted,
 )
@@ -110,6 +109,9 @@ class TerminalRenderer:
         self._erase_status()
 
     def _show(self, event: Event) -> None:  # noqa: PLR0912 - one branch for each kind of event
+        if isinstance(event, NoteEvent):
+            self._show_note(event)
+            return
         now = self._clock()
         match event:
             case TurnStarted():
@@ -145,27 +147,16 @@ class TerminalRenderer:
                 self._activity.follow_children(event.children if not event.finished else (), now)
                 if event.finished:
                     self._note(child_table(event, self._err.style, self._err.columns))
-            case ToolRunning():
-                if not self._out.style.redraw:
-                    self._note(note(event, self._err.style, self._err.columns))
-            case ApprovalResolved() | MemoryEvent():
-                if self._verbose:
-                    self._note(note(event, self._err.style, self._err.columns))
-            case (
-                ModelRetrying()
-                | PlanChanged()
-                | ContextTrimmed()
-                | ToolRecovery()
-                | BudgetWarning()
-                | ReplyLedgerMismatch()
-                | Notice()
-                | TurnDiverged()
-            ):
-                self._note(note(event, self._err.style, self._err.columns))
             case TurnFinished():
                 self._finish(event)
             case unreachable:
                 assert_never(unreachable)
+
+    def _show_note(self, event: NoteEvent) -> None:
+        """Show ``event``; that a call still runs stands in the status line, where there is one."""
+        is_in_status = isinstance(event, ToolRunning) and self._out.style.redraw
+        if not is_in_status and (self._verbose or not is_detail(event)):
+            self._note(note(event, self._err.style, self._err.columns))
 
     def _finish(self, event: TurnFinished) -> None:
         """Show what of the answer was not streamed, and the closing line."""

@@ -13,7 +13,7 @@ from odek.messages import Message
 from odek.sessions.reading import read_session
 from odek.storage.files import sweep_temporaries
 from odek.storage.locks import exclusive
-from tests.support.power_cut import Operation, disk_states
+from tests.support.power_cuts import Operation, disks_after_cut
 from tests.support.session_saver import NAME, conversation
 from tests.support.system_calls import ROOT, Call, missing_strace, record, run_module
 
@@ -155,11 +155,13 @@ def operations_of(calls: list[Call], written: dict[str, bytes]) -> list[Operatio
         elif call.name == "write":
             start = sizes.get(name, 0)
             sizes[name] = start + call.result
-            operations.append(Operation("write", name, written[final[name]][start : start + call.result]))
+            operations.append(
+                Operation("write", name, data=written[final[name]][start : start + call.result])
+            )
         elif call.name == "fsync":
-            operations.append(Operation("sync", name) if name in final else Operation("sync_directory"))
+            operations.append(Operation("fsync", name) if name in final else Operation("fsync_directory"))
         elif call.name.startswith("rename"):
-            operations.append(Operation("rename", quoted[0], target=quoted[1]))
+            operations.append(Operation("rename", quoted[0], quoted[1]))
         elif call.name.startswith("unlink"):
             operations.append(Operation("unlink", quoted[0]))
     return [*operations, Operation("acknowledge")]
@@ -176,15 +178,15 @@ def test_a_power_cut_leaves_the_old_or_the_new_session(calls: list[Call], tmp_pa
     operations = operations_of(calls, {FILE: result})
 
     def broken(steps: list[Operation]) -> int:
-        states = list(disk_states(steps, {FILE: base}))
+        states = [(safe, dict(disk)) for safe, disk in disks_after_cut(steps, ((FILE, base),))]
         assert len(states) > 10
         return sum(files.get(FILE) not in ((result,) if safe else (base, result)) for safe, files in states)
 
     assert [step.kind for step in operations] == [
-        *("create", "write", "sync", "rename", "sync_directory", "acknowledge")
+        *("create", "write", "fsync", "rename", "fsync_directory", "acknowledge")
     ]
     assert broken(operations) == 0
-    for needed in ("sync", "sync_directory"):
+    for needed in ("fsync", "fsync_directory"):
         assert broken([step for step in operations if step.kind != needed]) > 0
 
 
@@ -199,7 +201,7 @@ def test_a_power_cut_never_loses_the_damaged_original(tmp_path: Path) -> None:
     mended, aside = (directory / FILE).read_bytes(), f"{FILE}.damaged-1"
     operations = operations_of(calls, {FILE: mended, aside: damaged})
 
-    states = list(disk_states(operations, {FILE: damaged}))
+    states = [(safe, dict(disk)) for safe, disk in disks_after_cut(operations, ((FILE, damaged),))]
 
     assert sum(step.kind == "rename" for step in operations) == 2
     for acknowledged, files in states:
