@@ -66,6 +66,7 @@ Occasion = tuple[ScanRule, list[int]]
 # Of a word, so much is looked up in a table.
 _PREFIX = 3
 _WORD = re.compile(r"[a-z0-9]+")
+_WORD_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 SENTENCE = "^"
 _SENTENCE_END = re.compile(r"[.!?;\n]\s+")
 
@@ -163,10 +164,10 @@ class _Places:
             yield 0
             yield from (match.end() for match in _SENTENCE_END.finditer(self._lowered))
             return
-        lowered, is_word = self._lowered, _WORD.match(piece) is not None
+        lowered, is_word = self._lowered, piece[0] in _WORD_CHARS
         at = lowered.find(piece)
         while at >= 0:
-            if not (is_word and at and _WORD.match(lowered, at - 1)):
+            if not (is_word and at and lowered[at - 1] in _WORD_CHARS):
                 yield at
             at = lowered.find(piece, at + 1)
 

@@ -118,7 +118,7 @@ def _turned(text: str, lowered: str) -> Iterator[str]:
 # -- encodings ---
 
 _ESCAPE = re.compile(
-    r"\\x([0-9a-fA-F]{2})|\\u\{?([0-9a-fA-F]{4,6})\}?|&#x([0-9a-fA-F]{1,6});?|%([0-9A-Fa-f]{2})|=([0-9A-F]{2})"
+    r"\\x([0-9a-fA-F]{2})|\\u\{?([0-9a-fA-F]{4,6})\}?|&#x([0-9a-fA-F]{1,6});?|%([0-9A-Fa-f]{2})|=([0-9A-F]{2})(?!\d)"
     r"|&#(\d{1,7});?|\\([0-3][0-7]{2})|\\([nrt])|&(?:amp;)*(lt|gt|quot|nbsp|amp);"
 )
 _NAMED = {"n": "\n", "r": "\n", "t": "\t", "lt": "<", "gt": ">", "quot": '"', "nbsp": " ", "amp": "&"}

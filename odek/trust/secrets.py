@@ -60,7 +60,7 @@ _KEY_STARTS = (
     "MC4CAQAwBQYDK2VwBCIE",
 )
 _BASE64_LINES = late_pattern(r"(?:[A-Za-z0-9+/=]|\s|\\[nr]){30,16384}+")
-_PGPASS_PORT = late_pattern(r":(?:\d{2,5}|\*):")
+_PGPASS_PORT = late_pattern(r":(?:\d{2,5}|\*):[\w*.-]{1,80}+:[\w*.@-]{1,80}+:")
 _PGPASS = late_pattern(
     r"[\w.*-]{1,200}+:(?:\d{2,5}|\*):[\w*.-]{1,80}+:[\w*.@-]{1,80}+:"
     r"(?P<secret>(?![0-9A-Fa-f]{0,4}:)\S{8,200})[ \t\r]*+(?:\n|\Z)"  # else an address of IPv6
