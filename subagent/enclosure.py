@@ -6,7 +6,6 @@ the first process inside: it starts the command, says when that has ended, keeps
 left running, and ends it all with the usual grace.
 """
 
-import os
 import subprocess
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
@@ -16,7 +15,13 @@ import trio
 
 from subagent import warden
 from subagent.errors import ChildStartError
-from subagent.process import GRACE_SECONDS, ProcessTree, open_process_tree, warden_request
+from subagent.process import (
+    GRACE_SECONDS,
+    ProcessTree,
+    open_process_tree,
+    open_warden_pipes,
+    warden_request,
+)
 
 __all__ = ["open_enclosed_tree"]
 
@@ -130,14 +135,7 @@ async def open_enclosed_tree(
     """
     request = warden_request(argv, cwd=cwd, env=env, grace_seconds=grace_seconds)
     with ExitStack() as theirs, ExitStack() as ours:
-        control_read, control_write = os.pipe()
-        theirs.callback(os.close, control_read)
-        control = trio.lowlevel.FdStream(control_write)
-        ours.callback(control.close)
-        status_read, status_write = os.pipe()
-        theirs.callback(os.close, status_write)
-        status = trio.lowlevel.FdStream(status_read)
-        ours.callback(status.close)
+        control_read, status_write, control, status = open_warden_pipes(theirs, ours)
         async with open_process_tree(
             [*enclosure, str(control_read), str(status_write)],
             cwd=Path("/"),

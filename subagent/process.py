@@ -20,7 +20,15 @@ import trio
 from subagent import warden
 from subagent.errors import ChildLostError, ChildStartError
 
-__all__ = ["Descendant", "ProcessTree", "TreeGuard", "TreeUsage", "open_process_tree", "warden_request"]
+__all__ = [
+    "Descendant",
+    "ProcessTree",
+    "TreeGuard",
+    "TreeUsage",
+    "open_process_tree",
+    "open_warden_pipes",
+    "warden_request",
+]
 
 GRACE_SECONDS = 0.5
 """Between SIGTERM and SIGKILL: enough to remove temporary files, short enough to wait for."""
@@ -331,19 +339,31 @@ def warden_request(
     )
 
 
+def open_warden_pipes(
+    theirs: ExitStack, ours: ExitStack
+) -> tuple[int, int, trio.lowlevel.FdStream, trio.lowlevel.FdStream]:
+    """Return what a warden is steered by: the two ends that it gets, and the two that stay here.
+
+    It reads orders from the first and reports on the second; ours are the other ends, in this order. The
+    stacks close them.
+    """
+    control_read, control_write = os.pipe()
+    theirs.callback(os.close, control_read)
+    control = trio.lowlevel.FdStream(control_write)
+    ours.callback(control.close)
+    status_read, status_write = os.pipe()
+    theirs.callback(os.close, status_write)
+    status = trio.lowlevel.FdStream(status_read)
+    ours.callback(status.close)
+    return control_read, status_write, control, status
+
+
 async def _start_warden(
     stdin: int, stdout: int, stderr: int, pass_fds: Sequence[int], grace_seconds: float
 ) -> ProcessTree:
     """Start a warden that has no command yet; from here on the caller owns it."""
     with ExitStack() as ends_of_warden, ExitStack() as our_ends:
-        control_read, control_write = os.pipe()
-        ends_of_warden.callback(os.close, control_read)
-        control = trio.lowlevel.FdStream(control_write)
-        our_ends.callback(control.close)
-        status_read, status_write = os.pipe()
-        ends_of_warden.callback(os.close, status_write)
-        status = trio.lowlevel.FdStream(status_read)
-        our_ends.callback(status.close)
+        control_read, status_write, control, status = open_warden_pipes(ends_of_warden, our_ends)
         guard = await trio.lowlevel.open_process(
             [sys.executable, "-I", "-S", warden.__file__, str(control_read), str(status_write)],
             stdin=stdin,

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["add_agent_options", "flag_values", "session_reference", "whole_number"]
+__all__ = ["add_agent_options", "add_session_option", "flag_values", "session_reference", "whole_number"]
 
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +44,16 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--json", action="store_true", help="print every event as a line of JSON")
     output.add_argument(
         "--no-color", action="store_true", default=None, help="no colour; so does the variable NO_COLOR"
+    )
+
+
+def add_session_option(parser: argparse.ArgumentParser) -> None:
+    """Declare which session to go on with."""
+    parser.add_argument(
+        "--id",
+        metavar="ID",
+        type=session_reference,
+        help="session to go on with, or the start of its id",
     )
 
 

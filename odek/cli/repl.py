@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odek import __version__
 from odek.cli import warmup
-from odek.cli.options import add_agent_options, session_reference
+from odek.cli.options import add_agent_options, add_session_option
 from odek.cli.session import SHORT_ID_LENGTH
 
 if TYPE_CHECKING:
@@ -39,12 +39,7 @@ exit status:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the session and the common flags."""
-    parser.add_argument(
-        "--id",
-        metavar="ID",
-        type=session_reference,
-        help="session to go on with, or the start of its id",
-    )
+    add_session_option(parser)
     add_agent_options(parser)
     commands = "\n".join(f"  {name:<29}  {meaning}" for name, meaning in COMMANDS.items())
     parser.epilog = EPILOG.format(commands=commands)

@@ -3,7 +3,7 @@
 import argparse
 
 from odek.cli import warmup
-from odek.cli.options import add_agent_options, session_reference
+from odek.cli.options import add_agent_options, add_session_option
 
 EPILOG = """\
 examples:
@@ -18,13 +18,10 @@ exit status:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the task, the session and the common flags."""
-    parser.add_argument("task", nargs="*", metavar="TASK", help="what to do; `-` alone, or nothing, reads it from stdin")
     parser.add_argument(
-        "--id",
-        metavar="ID",
-        type=session_reference,
-        help="session to go on with, or the start of its id",
+        "task", nargs="*", metavar="TASK", help="what to do; `-` alone, or nothing, reads it from stdin"
     )
+    add_session_option(parser)
     add_agent_options(parser)
     parser.epilog = EPILOG
 

@@ -9,10 +9,7 @@ import pytest
 from odek.errors import StoreCorruptError, StoreError
 from odek.memory.episodes import EpisodeLimits, EpisodeStore, Provenance
 from odek.memory.facts import FactLimits, FactStore
-
-TRUSTED = Provenance()
-UNTRUSTED = Provenance(untrusted=True, sources=("network",))
-APPROVED = Provenance(untrusted=True, sources=("network",), user_approved=True)
+from tests.support.episodes import TRUSTED, ids, plant, put
 
 
 @pytest.fixture
@@ -25,25 +22,6 @@ def directory(tmp_path: Path) -> Path:
 def store(directory: Path) -> EpisodeStore:
     """Return a store with the usual limits."""
     return EpisodeStore(directory)
-
-
-def ids(store: EpisodeStore) -> list[str]:
-    """Return the ids of all episodes, newest first."""
-    return [episode.session_id for episode in store.read_index()]
-
-
-def put(store: EpisodeStore, session_id: str, text: str = "", provenance: Provenance = TRUSTED) -> None:
-    """Store an episode."""
-    store.write(session_id, text or f"The person fixed {session_id}.", turns=3, provenance=provenance)
-
-
-def plant(directory: Path, index: object, **texts: str) -> None:
-    """Put files there as another program would."""
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    data = index if isinstance(index, bytes) else json.dumps(index).encode()
-    (directory / "index.json").write_bytes(data)
-    for name, text in texts.items():
-        (directory / f"{name}.md").write_text(text)
 
 
 def test_an_index_of_the_predecessor_opens_as_it_is(store: EpisodeStore, directory: Path) -> None:

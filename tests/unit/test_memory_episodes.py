@@ -11,10 +11,7 @@ from odek.errors import MemoryRefusedError, StoreError, TargetChangedError
 from odek.memory.episodes import EpisodeLimits, EpisodeStore, Provenance, Similar
 from odek.memory.eviction import plan_eviction
 from odek.memory.journal import Journal
-
-TRUSTED = Provenance()
-UNTRUSTED = Provenance(untrusted=True, sources=("network",))
-APPROVED = Provenance(untrusted=True, sources=("network",), user_approved=True)
+from tests.support.episodes import APPROVED, TRUSTED, UNTRUSTED, ids, put
 
 
 @pytest.fixture
@@ -27,25 +24,6 @@ def directory(tmp_path: Path) -> Path:
 def store(directory: Path) -> EpisodeStore:
     """Return a store with the usual limits."""
     return EpisodeStore(directory)
-
-
-def ids(store: EpisodeStore) -> list[str]:
-    """Return the ids of all episodes, newest first."""
-    return [episode.session_id for episode in store.read_index()]
-
-
-def put(store: EpisodeStore, session_id: str, text: str = "", provenance: Provenance = TRUSTED) -> None:
-    """Store an episode."""
-    store.write(session_id, text or f"The person fixed {session_id}.", turns=3, provenance=provenance)
-
-
-def plant(directory: Path, index: object, **texts: str) -> None:
-    """Put files there as another program would."""
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    data = index if isinstance(index, bytes) else json.dumps(index).encode()
-    (directory / "index.json").write_bytes(data)
-    for name, text in texts.items():
-        (directory / f"{name}.md").write_text(text)
 
 
 def test_an_episode_is_text_and_an_entry(store: EpisodeStore, directory: Path) -> None:
