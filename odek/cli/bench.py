@@ -24,21 +24,23 @@ MOST_DOCUMENTS = 2_000_000
 
 EPILOG = """\
 examples:
-  odek bench recall                                      made-up texts: how fast
-  odek bench recall --docs d.jsonl --queries q.jsonl     yours: how fast and how well
-  odek bench recall --mine --ranker auto rp              your memory, by its sessions
+  odek bench recall                                    made-up texts: how fast
+  odek bench recall --docs d.jsonl --queries q.jsonl   yours, and how well
+  odek bench recall --mine --ranker auto rp            your memory
 
 A line of --docs is {"id": "…", "text": "…"}, a line of --queries
 {"text": "…", "relevant": ["id", …]}.
 
+rankers:
+  auto     words, and vectors where `embedding` is configured: an endpoint is
+           sent the texts, and so is asked only if you name `auto`
+  words    the index of words alone
+  static   words and the word vectors of odek[semantic]
+  rp       the cosine of hashed words
+  Without --ranker it is what is there of auto, static and rp.
+
 exit status:
   0 measured   2 what was named cannot be measured   130 Ctrl-C"""
-
-RANKERS = """\
-rankers: auto (words, and vectors if `embedding` is configured; texts of --docs and
---mine go to its endpoint then), words, static (words and the word vectors of
-odek[semantic]), rp (the cosine of hashed words). Without --ranker: auto unless it
-asks an endpoint, else words; static if it is installed; rp."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,10 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(
         title="actions", dest="bench_action", metavar="ACTION", required=True, prog=parser.prog
     )
-    summary = "latency by number of documents, and with questions how well they are answered"
-    child = actions.add_parser(
-        "recall", help=summary, description=f"odek bench recall: {summary}.\n\n{RANKERS}"
-    )
+    summary = "how long recall takes, and with questions how well it finds"
+    child = actions.add_parser("recall", help=summary, description=f"odek bench recall: {summary}.")
     child.add_argument("--docs", metavar="FILE", type=Path, help="documents, as lines of JSON")
     child.add_argument("--queries", metavar="FILE", type=Path, help="questions to --docs with their answers")
     child.add_argument(

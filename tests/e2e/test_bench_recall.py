@@ -119,6 +119,24 @@ async def test_own_episodes_are_asked_for_by_their_sessions_and_stay_as_they_are
     assert told["corpora"][0]["sha256"] != told["corpora"][1]["sha256"]
 
 
+async def test_an_endpoint_is_asked_only_when_it_is_named(tmp_path: Path) -> None:
+    """Without a name words are measured in its place; named, an endpoint that is down ends it in a line."""
+    odek = Odek(tmp_path)
+    docs, _ = files(odek)
+    odek.home.mkdir(mode=0o700)
+    nobody = {"provider": "http", "base_url": "http://127.0.0.1:9/v1", "model": "m"}
+    (odek.home / "config.json").write_text(json.dumps({"embedding": nobody}))
+    unnamed = await bench(odek, "--docs", docs, "--json")
+    named = await bench(odek, "--docs", docs, "--ranker", "auto")
+
+    told: dict[str, Any] = json.loads(unnamed.stdout)
+    assert unnamed.status == 0
+    assert told["figures"][0]["ranker"] == "words"
+    assert "say --ranker auto" in unnamed.stderr
+    assert (named.status, named.stdout) == (2, "")
+    assert "auto cannot be measured" in named.stderr.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
