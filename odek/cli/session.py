@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run"]
 
 WIDTH = 80
+"""Where there is no terminal that tells its own."""
+
+MOST_COLUMNS = 120
+"""Longer lines tire the eye. No measurement behind this figure."""
+
+ROOMY_COLUMNS = 64
+"""From here on a list shows the dates and turns of its sessions beside their tasks."""
+
 SHORT_ID_LENGTH = 17
 """The day and eight random digits: enough to name a session, and to copy by hand."""
 
@@ -121,9 +129,11 @@ def _list(directory: str, arguments: argparse.Namespace) -> None:
 
         print(json.dumps([head._asdict() for head, _ in rows], indent=2))
     elif rows:
-        print(f"{'ID':<{SHORT_ID_LENGTH}}  {'CHANGED':<16}  TURNS  TASK")
+        width = _columns()
+        facts = f"  {'CHANGED':<16}  TURNS" if width >= ROOMY_COLUMNS else ""
+        print(f"{'ID':<{SHORT_ID_LENGTH}}{facts}  TASK")
         for head, changed_ns in rows:
-            _print(_row(head, changed_ns))
+            _print(_row(head, changed_ns, width))
         if len(shown) < len(found):
             print(f"… {len(found) - len(shown):,} older ones; --limit 0 shows all")
         if kept := kept_originals(directory):
@@ -134,11 +144,20 @@ def _list(directory: str, arguments: argparse.Namespace) -> None:
         _print(f"no sessions in {directory}")
 
 
-def _row(head: "Head", changed_ns: int) -> str:
-    changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(changed_ns // 10**9))
-    start = f"{head.id[:SHORT_ID_LENGTH]:<{SHORT_ID_LENGTH}}  {changed:<16}  {head.turns:>5}  "
+def _columns() -> int:
+    """Return how wide the output is: as the terminal, within what can be read."""
+    if not sys.stdout.isatty():
+        return WIDTH
+    return min(max(os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH, 20), MOST_COLUMNS)
+
+
+def _row(head: "Head", changed_ns: int, width: int) -> str:
+    start = f"{head.id[:SHORT_ID_LENGTH]:<{SHORT_ID_LENGTH}}  "
+    if width >= ROOMY_COLUMNS:
+        changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(changed_ns // 10**9))
+        start += f"{changed:<16}  {head.turns:>5}  "
     damage = f"! {head.damage}{': ' if head.task else ''}" if head.damage else ""
-    return start + _title(damage + head.task, WIDTH - len(start))
+    return start + _title(damage + head.task, width - len(start))
 
 
 def _show(store: "SessionStore", arguments: argparse.Namespace) -> None:
@@ -152,7 +171,7 @@ def _show(store: "SessionStore", arguments: argparse.Namespace) -> None:
         return
     from odek.cli.transcript import transcript_lines
 
-    for line in transcript_lines(reading, WIDTH):
+    for line in transcript_lines(reading, _columns()):
         _print(line)
 
 
@@ -168,7 +187,11 @@ def _agreed(store: "SessionStore", reference: str) -> bool:
         file=sys.stderr,
         flush=True,
     )
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+    try:
+        return sys.stdin.readline().strip().lower() in {"y", "yes"}
+    except KeyboardInterrupt:
+        print(file=sys.stderr)  # whatever comes next begins a line of its own
+        raise
 
 
 def _named(deleted: "Deleted") -> str:
@@ -180,7 +203,12 @@ def _named(deleted: "Deleted") -> str:
 def _title(task: str, width: int) -> str:
     from odek.text import clip_line, visible
 
-    return clip_line(visible(" ".join(task.split())), width)
+    text = visible(" ".join(task.split()))
+    if text.isascii():
+        return clip_line(text, width)
+    from odek.cli.layout import clip_columns  # most lists do without
+
+    return clip_columns(text, width)
 
 
 def _print(line: str) -> None:

@@ -1,15 +1,16 @@
 """A conversation as plain text: what ``odek session show`` prints."""
 
-import textwrap
 from collections.abc import Iterator
 from datetime import datetime
 from typing import assert_never
 
+from odek.cli.layout import Span, WordWrap, clip_columns
+from odek.cli.style import PLAIN
 from odek.llm.arguments import readable_arguments
 from odek.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from odek.sessions.document import Header
 from odek.sessions.reading import Reading
-from odek.text import clip_line, first_line, visible
+from odek.text import first_line, visible
 
 __all__ = ["transcript_lines"]
 
@@ -59,18 +60,19 @@ def _message(message: Message, width: int) -> Iterator[str]:
 
 
 def _one_line(text: str, width: int) -> str:
-    return clip_line(visible(" ".join(text.split())), width)
+    return clip_columns(visible(" ".join(text.split())), width)
 
 
 def _wrapped(text: str, width: int, indent: str) -> Iterator[str]:
     for line in visible(text).splitlines():
-        yield from textwrap.wrap(
-            line,
-            width,
-            initial_indent=indent,
-            subsequent_indent=indent,
-            replace_whitespace=False,
-        ) or [""]
+        if not line.strip():
+            yield ""
+            continue
+        wrap = WordWrap(width, PLAIN)
+        wrap.start(Span(indent), Span(indent))
+        wrap.add([Span(line)])
+        wrap.end()
+        yield from wrap.take().splitlines()
 
 
 def _local_time(timestamp: str) -> str:

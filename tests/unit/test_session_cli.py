@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from odek.cli.layout import columns_of
 from odek.cli.main import main
 from odek.messages import AssistantMessage, ToolMessage, UserMessage
 from odek.sessions.store import SessionStore
@@ -52,6 +53,29 @@ async def test_a_list_fits_the_terminal_and_moves_no_cursor(store: SessionStore,
     assert lines[3] == "… 1 older ones; --limit 0 shows all"
     assert all(len(line) <= 80 and line.isprintable() for line in lines)
     assert r"task 2 \x1b[2Jxxx" in lines[1]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 110])
+async def test_lists_and_conversations_are_as_wide_as_the_terminal(
+    store: SessionStore, home: Path, columns: int
+) -> None:
+    """No line is broken by the terminal, whatever the script; a narrow list shows ids and tasks alone."""
+    text = "\u4e16\u754c" * 80 + " \U0001f600" * 60
+    await save_session(store, [UserMessage(text), AssistantMessage(text)], task=text)
+
+    for action in ("list", "show"):
+        with open_terminal(columns) as terminal:
+            done = await trio.run_process(
+                [sys.executable, "-m", "odek", "session", action],
+                stdout=terminal.file,
+                env={**os.environ, "ODEK_HOME": str(home), "PYTHONIOENCODING": "utf-8"},
+            )
+            lines = terminal.read().splitlines()
+        assert done.returncode == 0
+        lines = [line for line in lines if not line.startswith("session  ")]  # an id stays whole
+        assert max(map(columns_of, lines)) in range(columns - 1, columns + 1), lines
+        if action == "list":
+            assert ("CHANGED" in lines[0]) == (columns > 40)
 
 
 async def test_a_list_for_programs_has_whole_ids(store: SessionStore, capsys: Output) -> None:
