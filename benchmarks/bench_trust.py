@@ -76,7 +76,7 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """Milliseconds that one call takes: in the median, at the 95th percentile, at most; and the target."""
+    """Milliseconds of a processor for one call: median, 95th percentile, most; and the target."""
 
     what: str
     median: float
@@ -228,14 +228,14 @@ def measure(commands: Sequence[str]) -> list[Cost]:
 def _cost(
     what: str, inputs: Sequence[str], call: Callable[[str], object], target: float, *, rounds: int
 ) -> Cost:
-    """Time ``call`` on each input, the best of ``rounds``: a busy machine is no cost of ours."""
+    """Time ``call`` on each input on the processor, the best of ``rounds``: others' work is no cost of ours."""
     best = []
     for text in inputs:
         taken = []
         for _ in range(rounds):
-            started = time.perf_counter()
+            started = time.thread_time()
             call(text)
-            taken.append((time.perf_counter() - started) * 1000)
+            taken.append((time.thread_time() - started) * 1000)
         best.append(min(taken))
     best.sort()
     return Cost(what, statistics.median(best), best[int(len(best) * 0.95)], best[-1], target)
