@@ -40,6 +40,13 @@ lint: $(STAMP)
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 
+# Many minutes; each says by --help what it measures. Recall among half a million documents, which takes as
+# long again, is measured by `python benchmarks/bench_recall.py` alone.
+bench: $(STAMP) $(SEMANTIC_STAMP)
+	@for each in startup fanout store turn_recall vectors atoms trust; do \
+		echo "# $$each"; $(PYTHON) benchmarks/bench_$$each.py || exit 1; done
+	@echo '# recall'; $(PYTHON) benchmarks/bench_recall.py --sizes 500,5000,50000
+
 format: $(STAMP)
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
