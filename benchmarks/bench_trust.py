@@ -228,7 +228,7 @@ def measure(commands: Sequence[str]) -> list[Cost]:
 def _cost(
     what: str, inputs: Sequence[str], call: Callable[[str], object], target: float, *, rounds: int
 ) -> Cost:
-    """Time ``call`` on each input on the processor, the best of ``rounds``: others' work is no cost of ours."""
+    """Time ``call`` on each input on the processor, the best of ``rounds``: others' work is not ours."""
     best = []
     for text in inputs:
         taken = []

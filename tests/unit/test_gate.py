@@ -1,6 +1,7 @@
 """What was shown is what is done: the gate, a person's answers and the batch together."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -96,6 +97,8 @@ async def test_a_script_that_changes_behind_the_question_is_asked_about_again(tm
         f"cd . && bash {script}",
         "python3 run.sh",
         "env sh -x run.sh",
+        "sh < run.sh",
+        "cat run.sh | sh",
     ):
         script.write_text("echo one\n")
         person = Person("approve", "deny", meanwhile=lambda: script.write_text("echo two\n"))
@@ -104,6 +107,18 @@ async def test_a_script_that_changes_behind_the_question_is_asked_about_again(tm
 
         assert len(person.asked) == 2, command
         assert "did not allow" in message.content
+
+
+async def test_what_a_program_looks_for_by_itself_counts_as_its_script(tmp_path: Path) -> None:
+    """A recipe that changes, or appears, behind the question about its program is asked about again."""
+    for command, name in (("make test", "Makefile"), ("npm test", "package.json"), ("nice make", "makefile")):
+        recipe = tmp_path / name
+        recipe.unlink(missing_ok=True)
+        person = Person("approve", "deny", meanwhile=partial(recipe.write_text, "all:\n"))
+
+        await batch_with(person, tmp_path).run([call(command, recipe)])
+
+        assert len(person.asked) == 2, command
 
 
 async def test_an_unchanged_script_runs_after_one_question(tmp_path: Path) -> None:

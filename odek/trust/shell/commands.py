@@ -13,7 +13,8 @@ from odek.trust.paths import UNRESOLVED
 from odek.trust.risk import Part, Risk
 from odek.trust.shell import archives, builtins, checks, unlisted
 from odek.trust.shell.call import Call, Context, parse_arguments, shell_text
-from odek.trust.shell.programs import Rule, canonical, names_matching, rule_for
+from odek.trust.shell.outputs import Unknown
+from odek.trust.shell.programs import LOOKED_FOR, Rule, canonical, names_matching, rule_for
 from odek.trust.shell.words import Word
 
 __all__ = ["judge_command"]
@@ -56,10 +57,16 @@ def judge_command(words: Sequence[Word], context: Context) -> list[Part]:
 
 
 def _with_code(parts: list[Part], words: Sequence[Word], context: Context) -> list[Part]:
-    """Note the files whose content a command runs: its program's, and the first one that it names."""
+    """Note the files whose content a command runs.
+
+    They are its program's, those that it is fed with or looks for by itself, and the first one that it names.
+    """
     if max(part.risk for part in parts) < Risk.CODE_EXECUTION:
         return parts
     found = [place.text for place in context.places(words[0])] if "/" in words[0].text else []
+    found += [file for fed in context.stdin if isinstance(fed, Unknown) for file in fed.files][:_SCRIPT_LIMIT]
+    for name in LOOKED_FOR.get(words[0].text.rpartition("/")[2], ()):
+        found += [place.text for place in context.places(Word(name))]
     for word in words[1:_SCRIPT_LIMIT]:
         named = word.with_text(word.text.rpartition("=")[2])
         files = [place.text for place in context.places(named) if _is_file(place)] if word.known else []

@@ -290,7 +290,9 @@ class Evaluator(ABC):
         words = self._words(*node.children_by_field_name("destination"))
         if not self._journey.step(_FILE_STEPS * len(words)):
             return Unknown()
-        return Unknown(inside=not any(map(self._context().is_outside, words)))
+        context = self._context()
+        files = tuple(place.text for word in words if word.known for place in context.places(word))
+        return Unknown(inside=not any(map(context.is_outside, words)), files=files)
 
     def _fed(self, node: "Node") -> Output:
         """Return what a here-string feeds to a command."""

@@ -8,7 +8,7 @@ from typing import Final, assert_never
 
 import msgspec
 
-from odek.trust.paths import UNRESOLVED
+from odek.trust.paths import UNRESOLVED, place
 from odek.trust.shell import listings
 from odek.trust.shell.tree import DECODERS
 from odek.trust.shell.values import Value
@@ -38,13 +38,14 @@ class Unknown(msgspec.Struct, frozen=True):
 
     ``foreign`` says that data decides it, ``hidden`` that a decoder produced it. ``text`` is
     what is known of it, ``${unresolved}`` in place of the rest. ``inside`` says that it is the
-    content of files of the workspace.
+    content of files of the workspace, ``files`` which ones it is read from.
     """
 
     foreign: bool = True
     hidden: bool = False
     text: str = ""
     inside: bool = False
+    files: tuple[str, ...] = ()
 
 
 Output = Text | Names | Number | Unknown
@@ -96,9 +97,15 @@ def printed(
         return Unknown(foreign=False)
     inside = program in _SHOWS_FILES and bool(_operands(arguments))
     if inside and not any(UNRESOLVED in word.text or is_outside(word) for word in _operands(arguments)):
-        return Unknown(inside=True)
+        return Unknown(inside=True, files=_files(arguments, cwd))
     hidden = program in DECODERS or (isinstance(stdin, Unknown) and stdin.hidden)
-    return Unknown(hidden=hidden or any(word.hidden for word in arguments))
+    files = _files(arguments, cwd) if program in _SHOWS_FILES else ()
+    return Unknown(hidden=hidden or any(word.hidden for word in arguments), files=files)
+
+
+def _files(arguments: Sequence[Word], cwd: str) -> tuple[str, ...]:
+    """Return the files that are named in full among the operands."""
+    return tuple(place(word.text, cwd).text for word in _operands(arguments) if word.known and not word.glob)
 
 
 def as_value(output: Output) -> Value:

@@ -3,13 +3,37 @@
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from odek.trust.risk import Risk
 
-__all__ = ["Option", "Rule", "names_matching", "rule_for"]
+__all__ = ["LOOKED_FOR", "Option", "Rule", "names_matching", "rule_for"]
 
+
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_COMPOSE_FILES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml", "Dockerfile")
+LOOKED_FOR: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("make", "gmake"), _MAKEFILES),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json",)),
+    **dict.fromkeys(("docker", "docker-compose", "podman"), _COMPOSE_FILES),
+    **dict.fromkeys(("gradle", "gradlew"), ("build.gradle", "build.gradle.kts")),
+    **dict.fromkeys(("mvn", "mvnw"), ("pom.xml",)),
+    "cargo": ("Cargo.toml", "build.rs"),
+    "cmake": ("CMakeLists.txt",),
+    "composer": ("composer.json",),
+    "invoke": ("tasks.py",),
+    "just": ("justfile", "Justfile"),
+    "nox": ("noxfile.py",),
+    "pre-commit": (".pre-commit-config.yaml",),
+    "pytest": ("conftest.py", "pyproject.toml"),
+    "rake": ("Rakefile",),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
+    "tox": ("tox.ini",),
+    "vagrant": ("Vagrantfile",),
+}
+"""What programs run or obey from the current directory without being told its name."""
 
 # No file name is longer.
 _PATTERN_CHARACTERS_LIMIT = 255
