@@ -158,7 +158,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def entry() -> NoReturn:
-    """Run ``odek`` with the process's arguments; the console script."""
+    """Run ``odek`` with the process's arguments."""
     _open_missing_streams()
     try:
         status = _flushed(main, _asked_for_help(sys.argv[1:]))

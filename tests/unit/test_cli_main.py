@@ -1,5 +1,7 @@
 """The command line itself: what is said to whoever has not named enough."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,20 @@ def test_a_command_with_a_default_action_does_that(
 
     assert main(["memory", "facts"]) == 0
     assert capsys.readouterr().out.startswith("user.md: ")
+
+
+def test_ctrl_c_while_the_command_is_loaded_ends_it_quietly() -> None:
+    """No traceback, and the status of an interrupted command."""
+    program = """
+import sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "odek.cli.main":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from odek.__main__ import entry
+entry()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+
+    assert (done.returncode, done.stderr) == (130, b"")
