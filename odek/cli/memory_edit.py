@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from odek.cli.memory_stores import by_person
 from odek.errors import ConfigError, MemoryRefusedError, TargetChangedError
+from odek.storage.files import describe
 
 if TYPE_CHECKING:
     from odek.memory.facts import FactStore, Target
@@ -36,8 +37,9 @@ def edit(store: "FactStore", target: "Target", *, as_json: bool) -> int:
     descriptor, name = tempfile.mkstemp(prefix=f"odek-{target}-", suffix=".md")
     draft = Path(name)
     os.close(descriptor)
-    draft.write_text(before + "\n" if before else "", encoding="utf-8")
-    _run_editor(draft)
+    text = before + "\n" if before else ""
+    draft.write_text(text, encoding="utf-8")
+    _run_editor(draft, text)
     entries = FactFile.parse(draft.read_bytes()).texts
     if list(entries) == [fact.text for fact in facts.entries]:
         draft.unlink()
@@ -51,15 +53,25 @@ def edit(store: "FactStore", target: "Target", *, as_json: bool) -> int:
     return _done("saved", target, after.percent, as_json=as_json)
 
 
-def _run_editor(draft: Path) -> None:
+def _run_editor(draft: Path, text: str) -> None:
+    """Let the person change ``draft``, which holds ``text``.
+
+    Raises:
+        ConfigError: there is no editor, or it failed; a changed draft is kept, and named.
+    """
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
         status = subprocess.run([*shlex.split(command), str(draft)], check=False).returncode
     except (OSError, ValueError) as error:
         draft.unlink()
-        raise ConfigError(f"the editor {command!r} cannot be started ({error}); set EDITOR") from None
+        reason = describe(error) if isinstance(error, OSError) else str(error)
+        raise ConfigError(f"the editor {command!r} cannot be started: {reason}; set EDITOR") from None
     if status != 0:
-        raise ConfigError(f"the editor {command!r} ended with {status}; nothing is saved, see {draft}")
+        kept = draft.read_bytes() != text.encode()
+        if not kept:
+            draft.unlink()
+        told = f"nothing is saved, your text is kept in {draft}" if kept else "nothing is changed"
+        raise ConfigError(f"the editor {command!r} ended with {status}; {told}")
 
 
 def _done(done: str, target: "Target", percent: int, *, as_json: bool) -> int:

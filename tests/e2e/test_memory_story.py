@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from tests.support.cli import Odek
 from tests.support.memory_story import ABOUT, RECORD, contexts, model, plant, turns
@@ -151,21 +152,44 @@ async def test_facts_are_edited_in_the_persons_editor(tmp_path: Path) -> None:
     """What the editor saves is what the file says; over a change made meanwhile it is not saved."""
     odek = Odek(tmp_path)
     await odek.run("memory", "facts", "add", "user", "I prefer tabs")
+    drafts = tmp_path / "drafts"
+    drafts.mkdir()
+    odek.environment |= {"EDITOR": str(tmp_path / "editor"), "VISUAL": "", "TMPDIR": str(drafts)}
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i s/tabs/spaces/ "$1"\n')
     editor.chmod(0o755)
-    saved = await odek.run(
-        "memory", "facts", "edit", "user", environment={"EDITOR": str(editor), "VISUAL": ""}
-    )
+    saved = await odek.run("memory", "facts", "edit", "user")
     between = odek.home / "memory" / "user.md"
     after = between.read_text()
     editor.write_text(f'#!/bin/sh\nprintf "Edited meanwhile" > {between}\nsed -i s/spaces/both/ "$1"\n')
-    refused = await odek.run(
-        "memory", "facts", "edit", "user", environment={"EDITOR": str(editor), "VISUAL": ""}
-    )
+    refused = await odek.run("memory", "facts", "edit", "user")
 
     assert (saved.status, after.strip()) == (0, "I prefer spaces")
     assert refused.status == 1
     assert "changed meanwhile" in refused.stderr
     assert "your text is kept in" in refused.stderr
     assert between.read_text() == "Edited meanwhile"
+    assert [path.read_text() for path in drafts.iterdir()] == ["I prefer both\n"]
+
+
+@pytest.mark.parametrize(
+    ("editor", "told", "kept"),
+    [
+        ("/nowhere/vi", "cannot be started: it does not exist; set EDITOR", False),
+        ("sh -c 'exit 3'", "ended with 3; nothing is changed", False),
+        ("sh -c 'echo more >> $0; exit 1'", "ended with 1; nothing is saved, your text is kept in ", True),
+    ],
+)
+async def test_an_editor_that_fails_changes_nothing(
+    editor: str, told: str, kept: bool, tmp_path: Path
+) -> None:
+    """What was typed before is kept; without any, no draft is left."""
+    odek = Odek(tmp_path)
+    drafts = tmp_path / "drafts"
+    drafts.mkdir()
+    odek.environment |= {"EDITOR": editor, "VISUAL": "", "TMPDIR": str(drafts)}
+    done = await odek.run("memory", "facts", "edit", "user")
+
+    assert done.status == 3
+    assert told in done.stderr
+    assert len(list(drafts.iterdir())) == kept
