@@ -60,7 +60,7 @@ def kill_at_a_random_moment(directory: Path, dice: random.Random) -> int:
     return max(numbers(output.decode(), "saved"), default=0)
 
 
-@pytest.mark.parametrize("kills", [12, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [5, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_process_killed_at_any_moment_loses_nothing_that_it_acknowledged(
     tmp_path: Path, kills: int
 ) -> None:

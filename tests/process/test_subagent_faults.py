@@ -104,8 +104,10 @@ async def test_cancelling_leaves_nothing_of_any_fault(
     moment: type[SupervisorEvent], kind: str, marked: Marked, tmp_path: Path
 ) -> None:
     """A cancel at the start or at work ends every child that is there, whatever it does."""
+    # At the start none has done anything yet: there two stand for all.
+    names = list(FAULTS) if moment is ChildReady else list(FAULTS)[:2]
     async with open_spawner(kind) as spawner:
-        for name in FAULTS:
+        for name in names:
             with trio.CancelScope() as scope:
 
                 def cancel(event: SupervisorEvent, scope: trio.CancelScope = scope) -> None:
