@@ -66,7 +66,7 @@ def stats_lines(
         f"pinned       {stats.pinned}",
         f"quarantined  {stats.quarantined}" + (f" ({reasons})" if reasons else ""),
         f"on disk      {stats.size_bytes:,} of {stats.limit_bytes:,} bytes",
-        f"index        {stats.index}",
+        f"index        {stats.index}, {stats.indexed:,} atoms",
     ]
     if spent is not None:
         lines.append(

@@ -99,6 +99,15 @@ class Index:
         """What was found wrong with the files, in a line; empty when nothing was."""
         return self._generations.damage or (self._vectors.damage if self._vectors is not None else "")
 
+    def count(self) -> int:
+        """Return how many documents are in the index as it is on disk now; 0 without one."""
+        lexical = self._generations.refresh()
+        try:
+            return lexical.count() if lexical is not None else 0
+        except IndexDamagedError as error:
+            self._generations.give_up(error)
+            return 0
+
     def search(
         self,
         query: str,

@@ -206,6 +206,15 @@ class LexicalIndex:
             columns = [self._column(name, addresses) for name in ("document", "bits", "project")]
             return Heads(addresses, *columns)
 
+    def count(self) -> int:
+        """Return how many documents are in the index now.
+
+        Raises:
+            IndexDamagedError: the files cannot be read.
+        """
+        with _translated(self.directory):
+            return len(self._searcher.search(self._term("traits", HEAD), max(self._size(), 1)).hits)
+
     def text_at(self, address: Any) -> str:
         """Return the text of a unit.
 

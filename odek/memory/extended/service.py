@@ -256,7 +256,8 @@ class ExtendedMemory:
         state = (
             "missing" if reader.needs_rebuild else "behind" if is_behind(reader, self.store) else "current"
         )
-        return msgspec.structs.replace(found, index=state)
+        indexed = await self._in_other_thread(reader.count)
+        return msgspec.structs.replace(found, index=state, indexed=indexed)
 
     async def _compare(self, atoms: Sequence[Atom]) -> tuple[dict[str, str], dict[str, list[str]]]:
         """Return for each atom the live one that it repeats, and the ids of those most like it.

@@ -56,8 +56,9 @@ class Evicted(msgspec.Struct, frozen=True):
 
 
 class Stats(msgspec.Struct, frozen=True):
-    """What there is. ``reasons`` counts why atoms wait; ``index`` is current, behind or missing.
+    """What there is.
 
+    ``reasons`` counts why atoms wait. ``index`` is current, behind or missing, and holds ``indexed`` atoms.
     ``unreadable`` has a line for each file that is among the live ones and is not recalled for what it holds.
     """
 
@@ -69,6 +70,7 @@ class Stats(msgspec.Struct, frozen=True):
     size_bytes: int
     limit_bytes: int
     index: str = ""
+    indexed: int = 0
     unreadable: tuple[str, ...] = ()
 
 

@@ -72,6 +72,10 @@ class AtomIndex(Protocol):
         """When it was last written, in nanoseconds since 1970; 0 for never."""
         ...
 
+    def count(self) -> int:
+        """Return how many documents it holds."""
+        ...
+
     def search(
         self, query: str, count: int, where: Filter, *, floor: float, vector: "Vector | None" = None
     ) -> list[Hit]:
