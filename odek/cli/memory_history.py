@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from odek.cli.memory_stores import by_person, memory_directory, open_episodes, open_facts, say, shown_time
 from odek.cli.options import whole_number
+from odek.cli.session import SHORT_ID_LENGTH
 
 if TYPE_CHECKING:
     from odek.memory.journal import History, Record
@@ -87,22 +88,20 @@ def _line(record: "Record") -> str:
     text = record.after or record.before
     if record.action in {"replace", "merge"}:
         text = f"{clip_line(record.before, WIDTH // 2)} → {record.after}"
-    head = f"{record.id}  {shown_time(record.time)}  {what} {record.target}  ({_origin(record)})"
+    head = f"{record.id}  {shown_time(record.time)}  {what} {record.target}"
     shown = "the whole file" if record.action == "consolidate" else clip_line(text, WIDTH)
-    return visible(f"{head}\n    {shown}")
+    return visible(f"{head}\n    {shown}\n    {_origin(record)}")
 
 
 def _origin(record: "Record") -> str:
-    parts = [f"pid {record.pid}"]
-    if record.session:
-        parts.append(f"session {record.session}" + (f" turn {record.turn}" if record.turn else ""))
-    if record.call_id:
-        parts.append(f"call {record.call_id}")
-    if record.approval:
-        parts.append(f"approved by {record.approval}")
+    """Return on whose behalf a change was made, in a line; ``--json`` has whole ids, the call and the pid."""
+    parts = [f"approved by {record.approval}"] if record.approval else []
     if record.tainted:
         parts.append("tainted")
-    return ", ".join(parts)
+    if record.session:
+        turn = f" turn {record.turn}" if record.turn else ""
+        parts.append(f"session {record.session[:SHORT_ID_LENGTH]}{turn}")
+    return ", ".join(parts) or f"pid {record.pid}"
 
 
 def _blame(history: "History", arguments: argparse.Namespace) -> None:

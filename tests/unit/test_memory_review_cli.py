@@ -7,6 +7,8 @@ import pytest
 
 from odek.cli.main import main
 from odek.memory.episodes import EpisodeStore, Provenance
+from odek.memory.facts import FactLimits, FactStore
+from odek.memory.journal import Origin
 
 UNTRUSTED = Provenance(untrusted=True, sources=("network", "agent"))
 
@@ -92,6 +94,21 @@ def test_blame_names_the_change_of_each_entry(home: Path, capsys: pytest.Capture
     assert "approved by person" in blamed[0]
     assert blamed[1] == "    I prefer tabs"
     assert blamed[2].startswith("[2] not on record")
+
+
+def test_the_log_tells_each_change_in_short_lines(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What, when and on whose behalf fits a terminal; ``--json`` has the whole ids."""
+    session = "20261202-" + "e" * 32
+    origin = Origin(approval="policy", session=session, turn=12, call_id="call-1", tainted=True)
+    FactStore(home / "memory", FactLimits()).add("user", "I prefer tabs", origin=origin)
+
+    head, text, behalf = out(capsys, "log", "--limit", "1").splitlines()
+
+    assert head.endswith("  add user")
+    assert text == "    I prefer tabs"
+    assert behalf == "    approved by policy, tainted, session 20261202-eeeeeeee turn 12"
+    (record,) = json.loads(out(capsys, "log", "--limit", "1", "--json"))
+    assert (record["session"], record["call_id"]) == (session, "call-1")
 
 
 def test_undo_takes_back_and_refuses_what_changed_since(
