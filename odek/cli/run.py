@@ -23,7 +23,9 @@ exit status:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the task and the common flags."""
-    parser.add_argument("task", nargs="*", metavar="TASK", help="what to do; `-` alone, or nothing, reads it from stdin")
+    parser.add_argument(
+        "task", nargs="*", metavar="TASK", help="what to do; `-` alone, or nothing, reads it from stdin"
+    )
     parser.add_argument("--session", action="store_true", help="keep the session; it always is")
     parser.add_argument("--no-session", action="store_true", help="keep no session on disk")
     add_agent_options(parser)
