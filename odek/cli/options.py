@@ -4,7 +4,14 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["add_agent_options", "add_session_option", "flag_values", "session_reference", "whole_number"]
+__all__ = [
+    "add_agent_options",
+    "add_session_option",
+    "add_task",
+    "flag_values",
+    "session_reference",
+    "whole_number",
+]
 
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +52,15 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--no-color", action="store_true", default=None, help="no colour; so does the variable NO_COLOR"
     )
+
+
+def add_task(parser: argparse.ArgumentParser) -> None:
+    """Declare the task, which may come from stdin."""
+    alone, behind = (
+        "`-` alone, or nothing, reads it from stdin",
+        "behind words `-` waits for what is piped in",
+    )
+    parser.add_argument("task", nargs="*", metavar="TASK", help=f"what to do; {alone}; {behind}")
 
 
 def add_session_option(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 import argparse
 
 from odek.cli import warmup
-from odek.cli.options import add_agent_options, add_session_option
+from odek.cli.options import add_agent_options, add_session_option, add_task
 
 EPILOG = """\
 examples:
@@ -18,9 +18,7 @@ exit status:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the task, the session and the common flags."""
-    parser.add_argument(
-        "task", nargs="*", metavar="TASK", help="what to do; `-` alone, or nothing, reads it from stdin"
-    )
+    add_task(parser)
     add_session_option(parser)
     add_agent_options(parser)
     parser.epilog = EPILOG

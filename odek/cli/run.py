@@ -3,7 +3,7 @@
 import argparse
 
 from odek.cli import warmup
-from odek.cli.options import add_agent_options
+from odek.cli.options import add_agent_options, add_task
 
 EPILOG = """\
 examples:
@@ -23,9 +23,7 @@ exit status:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the task and the common flags."""
-    parser.add_argument(
-        "task", nargs="*", metavar="TASK", help="what to do; `-` alone, or nothing, reads it from stdin"
-    )
+    add_task(parser)
     parser.add_argument("--session", action="store_true", help="keep the session; it always is")
     parser.add_argument("--no-session", action="store_true", help="keep no session on disk")
     add_agent_options(parser)
