@@ -15,7 +15,7 @@ from tests.support.tracing import ChangeHost, can_trace, open_change_host
 
 pytestmark = pytest.mark.skipif(not can_trace(), reason="needs strace, and leave to trace processes")
 
-SHORT_STATES = 400
+SHORT_STATES = 250
 LONG_STATES = 10_000
 
 LENGTH = 6

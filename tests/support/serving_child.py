@@ -42,7 +42,7 @@ async def run(task: Task, report: Report) -> Any:
                 await trio.sleep_forever()
         case {"do": "block"}:
             report("at work")
-            for _ in range(100):  # turns of the event loop: the report is written, however slow the machine is
+            for _ in range(100):  # turns of the loop: the report is written, however slow the machine is
                 await trio.lowlevel.checkpoint()
             time.sleep(300)  # noqa: ASYNC251 - that is the fault
     return None
