@@ -22,6 +22,9 @@ UNRESOLVED: Final = "\x00"
 _PATTERN: Final = late_pattern(r"[*?\[\x00]")
 # No file name is longer; to make sense of a longer pattern takes the square of its length.
 _PATTERN_CHARACTERS_LIMIT = 255
+# Nobody means a path of more components; each that is a pattern is held against all entries
+# (measured: 100 of them take 0.03 s).
+_PARTS_LIMIT = 100
 _CREDENTIAL_NAME: Final = late_pattern(
     r"(id_(rsa|dsa|ecdsa|ed25519)(_sk)?|ssh_host_\w+_key|secrets\.env|.*\.(kdbx|keychain-db|p12|pfx|jks))$",
     re.IGNORECASE,
@@ -57,6 +60,8 @@ def is_obeyed(parts: Sequence[str], directory: str, *, whole: bool = False) -> b
 
     ``whole`` says that all below it is put there too, whatever that is.
     """
+    if len(parts) > _PARTS_LIMIT:
+        return True
     for start, first in enumerate(parts):
         found = parts[start:]
         for entry in _candidates(first, _obeyed()):
