@@ -29,8 +29,8 @@ __all__ = ["Admission", "Batch", "Gate", "GateRequest"]
 
 FAILURES_BEFORE_HINT = 3
 
-SUMMARY_CHARACTERS = 100
-"""Of the arguments of a call that no tool took; a line on a terminal. No measurement behind it."""
+SUMMARY_CHARACTERS = 120
+"""Of what a call does, as a person is told; a line on a terminal. No measurement behind it."""
 
 RUNNING_TICK_SECONDS = 5.0
 """How often a call that is still running reports itself."""
@@ -76,9 +76,10 @@ class Gate(Protocol):
 
 
 class _Call:
-    """A call on its way through the batch."""
+    """A call on its way through the batch; ``summary`` is one line for a person, secrets masked."""
 
-    def __init__(self, call: ToolCall) -> None:
+    def __init__(self, call: ToolCall, summary: str) -> None:
+        self.summary = summary
         self.id = call.id
         self.name = call.name
         self.arguments = call.arguments
@@ -89,13 +90,6 @@ class _Call:
         self.outcome: Outcome = "error"
         self.message: ToolMessage | None = None
         self.started = trio.current_time()
-
-    @property
-    def summary(self) -> str:
-        """One line for a person."""
-        if self.prepared is not None:
-            return self.prepared.summary
-        return clip_line(readable_arguments(self.arguments), SUMMARY_CHARACTERS)
 
     def fail(self, content: str, outcome: Outcome = "error") -> None:
         """End the call with ``content`` as what the model reads."""
@@ -136,7 +130,8 @@ class Batch:
         Calls that write go one after another, in call order; the rest side by side.
         Cancelled, it raises once every running call has ended; see ``abandon``.
         """
-        batch = self._current = [_Call(call) for call in calls]
+        batch = [_Call(call, self._line(readable_arguments(call.arguments))) for call in calls]
+        self._current = batch
         for call in batch:
             await self._prepare(call)
         await self._admit(batch)
@@ -164,7 +159,9 @@ class Batch:
             reason = self._unavailable.get(call.name) or f"there is no tool named {call.name!r}"
             return call.fail(f"{reason}; the tools are: {names}")
         try:
-            call.prepared = await call.tool.prepare_json(call.arguments)
+            prepared = await call.tool.prepare_json(call.arguments)
+            call.summary = self._line(prepared.summary)
+            call.prepared = msgspec.structs.replace(prepared, summary=call.summary)
         except ToolError as error:
             call.fail(str(error))
         except Exception as error:  # noqa: BLE001 - a faulty tool must not take the turn down
@@ -193,7 +190,7 @@ class Batch:
     async def _run(self, call: _Call) -> None:
         async with self._limiter:
             call.started = trio.current_time()
-            self._emit(ToolStarted(call.id, call.name, self._mask(call.summary)))
+            self._emit(ToolStarted(call.id, call.name, call.summary))
             try:
                 await self._run_watched(call)
                 if call.output is None:  # the target changed: look again, ask again, once
@@ -242,6 +239,10 @@ class Batch:
         except Exception as error:  # noqa: BLE001 - a faulty tool must not take the batch down
             call.fail(self._unexpected(call, error))
 
+    def _line(self, text: str) -> str:
+        """Return ``text`` as one line; masked while it is whole: half a credential is not known for one."""
+        return clip_line(self._mask(text), SUMMARY_CHARACTERS)
+
     def _unexpected(self, call: _Call, error: Exception) -> str:
         text = f"{call.name} failed unexpectedly: {type(error).__name__}: {error}"
         self._emit(Notice(self._mask(text), "warning"))
@@ -253,7 +254,7 @@ class Batch:
         content = self._mask(without_surrogates(output.content))
         if not output.is_error:
             self._ledger.record(output.changed)
-            self.actions.append((call.name, self._mask(call.summary)))
+            self.actions.append((call.name, call.summary))
         hint = self._hint(call, content) if call.outcome == "error" else ""
         if call.outcome == "ok":
             self._failures = Counter({key: n for key, n in self._failures.items() if key[0] != call.name})
@@ -280,8 +281,7 @@ class Batch:
 
     def _report(self, call: _Call, outcome: Outcome, preview: str, diff: str) -> None:
         seconds = trio.current_time() - call.started
-        summary = self._mask(call.summary)
-        self._emit(ToolFinished(call.id, call.name, summary, outcome, seconds, preview, diff))
+        self._emit(ToolFinished(call.id, call.name, call.summary, outcome, seconds, preview, diff))
 
 
 async def _check_unchanged(admission: Admission | None) -> None:

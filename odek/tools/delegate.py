@@ -12,6 +12,7 @@ from odek.errors import ToolError
 from odek.text import clip_line
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects
+from odek.trust.secrets import mask
 
 if TYPE_CHECKING:
     from odek.tools.fan_out import Delegator, Standing
@@ -77,7 +78,7 @@ class DelegateTool(Tool[DelegateArguments]):
         if any(task.worktree for task in tasks):
             await delegator.repository()
         count = len(tasks)
-        goals = "; ".join(clip_line(task.goal, 60) for task in tasks)
+        goals = "; ".join(clip_line(mask(task.goal), 60) for task in tasks)
         return PreparedCall(
             f"{count} task{'s' if count > 1 else ''}: {arguments.description or goals}",
             Effects(spawns_agents=True, outside=True),

@@ -115,7 +115,7 @@ class MemoryTool(Tool[MemoryArguments]):
             return _report(done, made.change, diff)
 
         diff = _diff(target, "", content)
-        summary = clip_line(f"add to {target}: {content}", 100)
+        summary = f"add to {target}: {content}"
         return PreparedCall(summary, Effects(writes_memory=True), run, diff)
 
     async def _prepare_replace(self, arguments: MemoryArguments) -> PreparedCall:
@@ -175,7 +175,7 @@ class MemoryTool(Tool[MemoryArguments]):
             note = [f"({found.note})"] if found.note else []
             return ToolOutput("\n".join([*lines, *note]))
 
-        return PreparedCall(f"search {clip_line(query, 80)}", Effects(), run)
+        return PreparedCall(f"search {query}", Effects(), run)
 
     def _prepare_view(self, arguments: MemoryArguments) -> PreparedCall:
         session_id = arguments.query.strip()
@@ -238,7 +238,7 @@ def _mutation(
     async def run(scope: CallScope) -> ToolOutput:
         return _report(done, await _translated(lambda: change(scope)), preview)
 
-    return PreparedCall(clip_line(summary, 100), Effects(writes_memory=True), run, preview)
+    return PreparedCall(summary, Effects(writes_memory=True), run, preview)
 
 
 def _report(done: str, made: Change, diff: str) -> ToolOutput:

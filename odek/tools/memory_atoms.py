@@ -145,7 +145,7 @@ class ExtendedMemoryTool(Tool[ExtendedMemoryArguments]):
             return ToolOutput(f"{done}: {_line(made.atom)}", changed=("memory atoms",))
 
         diff = f"--- memory/atoms\n+++ memory/atoms\n@@ -0,0 +1,1 @@\n+({arguments.type}) {content}\n"
-        return PreparedCall(clip_line(f"add atom: {content}", 100), Effects(writes_memory=True), run, diff)
+        return PreparedCall(f"add atom: {content}", Effects(writes_memory=True), run, diff)
 
     def _prepare_search_atoms(self, arguments: ExtendedMemoryArguments) -> PreparedCall:
         check_field("query", arguments.query)
@@ -158,7 +158,7 @@ class ExtendedMemoryTool(Tool[ExtendedMemoryArguments]):
             lines = [_line(each.atom) for each in found[:LISTED]]
             return ToolOutput("\n".join(lines) or f"No atom is about {clip_line(query, 100)!r}.")
 
-        return PreparedCall(f"search atoms: {clip_line(query, 80)}", Effects(), run)
+        return PreparedCall(f"search atoms: {query}", Effects(), run)
 
     async def _prepare_atom_change(self, arguments: ExtendedMemoryArguments) -> PreparedCall:
         atom = await self._named(arguments.id)
@@ -173,7 +173,7 @@ class ExtendedMemoryTool(Tool[ExtendedMemoryArguments]):
 
         summary = f"{'forget' if forgets else 'pin'} atom: {atom.text}"
         preview = f"{'Forget' if forgets else 'Never evict'} this atom:\n{_line(atom)}"
-        return PreparedCall(clip_line(summary, 100), Effects(writes_memory=True), run, preview)
+        return PreparedCall(summary, Effects(writes_memory=True), run, preview)
 
     async def _prepare_decision(self, arguments: ExtendedMemoryArguments) -> PreparedCall:
         pending = await self._waiting(arguments.id)
@@ -192,7 +192,7 @@ class ExtendedMemoryTool(Tool[ExtendedMemoryArguments]):
         verb = "confirm" if confirms else "reject"
         preview = f"{verb.capitalize()} what was inferred about you:\n{_pending_line(pending)}"
         effects = Effects(writes_memory=True, needs_person=True)
-        return PreparedCall(clip_line(f"{verb}: {_pending_line(pending)}", 100), effects, run, preview)
+        return PreparedCall(f"{verb}: {_pending_line(pending)}", effects, run, preview)
 
     async def _list_quarantine(self, _: CallScope) -> ToolOutput:
         waiting = await _translated(self._atoms.quarantined)

@@ -13,6 +13,7 @@ from odek.text import clip_line
 from odek.tools.paths import confirm, shown_name
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects
+from odek.trust.secrets import mask
 
 __all__ = ["SearchFilesArguments", "SearchFilesTool"]
 
@@ -81,5 +82,5 @@ class SearchFilesTool(Tool[SearchFilesArguments]):
             return ToolOutput(render(await search(request)))
 
         where = f"{target.shown} ({shown_name(arguments.glob)})" if arguments.glob else target.shown
-        summary = f"{clip_line(shown_name(arguments.pattern), 80)} in {where}"
+        summary = f"{clip_line(mask(shown_name(arguments.pattern)), 80)} in {where}"
         return PreparedCall(summary, Effects(reads=target.paths), run)

@@ -7,7 +7,6 @@ import msgspec
 from msgspec import Meta
 
 from odek.errors import StoreError, ToolError
-from odek.text import clip_line
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects
 
@@ -59,7 +58,7 @@ class SessionSearchTool(Tool[SessionSearchArguments]):
             return ToolOutput(_answer(result, arguments.query))
 
         # Sessions of other projects, and ones that took in foreign text, are among them.
-        return PreparedCall(clip_line(arguments.query, 80), Effects(outside=True), run)
+        return PreparedCall(arguments.query, Effects(outside=True), run)
 
 
 def _answer(result: "SearchResult", query: str) -> str:

@@ -43,9 +43,6 @@ LINE_INTERVAL_SECONDS = 0.25
 LINE_WIDTH = 200
 """Of a reported line in characters; no terminal line shows more."""
 
-SUMMARY_WIDTH = 120
-"""Of the command in a status line in characters; no measurement behind this."""
-
 NAMED_PROCESSES = 8
 """Background processes that a result names; more are counted."""
 
@@ -130,7 +127,7 @@ class Shell(Tool[ShellArguments]):
         check_command(command)
         timeout_seconds = arguments.timeout_seconds or self._settings.timeout_seconds
         return PreparedCall(
-            summary=clip_line(command, SUMMARY_WIDTH),
+            summary=command,
             preview=command,
             effects=Effects(command=command),
             run=partial(self._run, command, timeout_seconds),

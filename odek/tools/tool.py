@@ -62,9 +62,9 @@ class ToolOutput(msgspec.Struct, frozen=True):
 class PreparedCall(msgspec.Struct, frozen=True):
     """A checked call, ready to be approved and run.
 
-    ``summary`` is one line without the tool's name. ``preview`` is what an approval
-    shows in whole: the command, or a unified diff of the change. ``place`` says where it
-    runs if not simply here.
+    ``summary`` says what is done, without the tool's name; it is masked and cut to a line before
+    it is shown. ``preview`` is what an approval shows in whole: the command, or a unified diff
+    of the change. ``place`` says where it runs if not simply here.
     """
 
     summary: str

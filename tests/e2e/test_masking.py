@@ -60,3 +60,15 @@ async def test_what_a_command_prints_is_masked_before_the_model(tmp_path: Path) 
 
     assert "[REDACTED:github-token]" in result
     assert TOKEN[:8] not in result + kept(odek)
+
+
+async def test_half_a_credential_at_the_end_of_a_line_is_not_shown(tmp_path: Path) -> None:
+    """What a call does is told in a line that is masked before it is cut, in events, records and sessions."""
+    calls = [("shell", {"command": f"echo {'x' * shift} {TOKEN}"}) for shift in range(70, 112, 3)]
+    async with open_model_server([tool_call_answer(calls), text_answer("ok")]) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        done = await odek.run("run", "--json", "go", environment={"ODEK_DANGEROUS_NON_INTERACTIVE": "allow"})
+
+    assert done.status == 0
+    assert TOKEN[:8] not in done.stdout + done.stderr
+    assert TOKEN[:8] not in kept(odek)
