@@ -40,6 +40,8 @@ _DEPTH_LIMIT = 60
 NODES_PER_STEP = 16
 _OUTPUT_STEPS = 4
 _FILE_STEPS = 8
+# Most words are judged as files; measured: 5,000 of them take 0.3 s.
+_WORD_STEPS = 3
 
 
 def unknown(text: str, reason: str) -> Part:
@@ -115,7 +117,7 @@ class Evaluator(ABC):
             if any(text_of(node).endswith("$") for node in group[:-1]):
                 self._add([unknown("".join(map(text_of, group)), "the grammar breaks a variable apart")])
             words += self._expander.words(*group)
-        self._journey.step(len(words))
+        self._journey.step(_WORD_STEPS * len(words))
         return words
 
     def _note_variables(self, node: "Node") -> None:

@@ -176,7 +176,8 @@ class Walker(Flow):
             # The braces around the body of a coprocess, which the grammar takes for words.
             words = words[1:]
         self._number = self._journey.number(self._outer, node.start_byte)
-        self._run(node, words)
+        if not self._journey.is_over:
+            self._run(node, words)
         self._stdin = stdin
 
     def _run(self, node: "Node", words: list[Word]) -> None:
