@@ -61,13 +61,13 @@ def add_arguments(action: str, parser: argparse.ArgumentParser) -> None:  # noqa
 def run(arguments: argparse.Namespace) -> int:
     """Carry out the action."""
     from odek.cli.memory_stores import memory_settings
+    from odek.errors import ConfigError
 
     if not memory_settings().extended.enabled:
-        say(
+        raise ConfigError(
             "Extended Memory is off; memory.extended.enabled = true in ~/.odek/config.json, or "
             "ODEK_MEMORY_EXTENDED_ENABLED=true, switches it on"
         )
-        return 2
     name: str = arguments.extended_action
     if name in _FOR_A_PERSON:
         require_person()

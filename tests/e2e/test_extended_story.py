@@ -139,7 +139,7 @@ async def test_switched_off_nothing_of_it_is_there(tmp_path: Path) -> None:
         assert len(server.requests) == 1
         assert not (odek.home / "memory" / "extended").exists()
         shown = await odek.run("memory", "extended", "list")
-        assert (shown.status, shown.stdout) == (2, "")
+        assert (shown.status, shown.stdout) == (3, "")
         assert "memory.extended.enabled" in shown.stderr
 
 
