@@ -30,6 +30,9 @@ def run(arguments: argparse.Namespace) -> int:
 
         print(msgspec.json.encode(processes).decode())
         return 0
+    if not processes:
+        print("no odek process of this home is running")
+        return 0
     print(f"{'PID':<14} {'MEMORY':>8} {'AGE':>9}  {'SESSION':<17}  COMMAND")
     for depth, process in _tree(processes):
         pid = f"{'  ' * depth}{process.pid}"

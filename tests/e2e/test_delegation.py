@@ -323,7 +323,9 @@ async def test_ps_lists_and_stop_ends(tmp_path: Path) -> None:
             refused = await odek.run("stop", str(os.getpid()))
             stopped = await odek.run("stop", str(running.pid))
             done = await running.wait()
+        none = await odek.run("ps")
 
+    assert none.stdout == "no odek process of this home is running\n"
     assert f"{running.pid}" in listed.stdout
     assert "wait here" in listed.stdout
     assert refused.status == 3
