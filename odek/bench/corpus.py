@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from odek.errors import OdekError
+from odek.errors import ConfigError
 from odek.index.document import Document
 from odek.storage.files import describe
 
@@ -41,7 +41,7 @@ _TELLING_WORDS, _COMMON_WORDS = 7, 3
 _T = TypeVar("_T")
 
 
-class BenchInputError(OdekError):
+class BenchInputError(ConfigError):
     """What is to be measured cannot be: a file, a number or a name on the command line is wrong."""
 
 

@@ -133,7 +133,7 @@ async def test_an_endpoint_is_asked_only_when_it_is_named(tmp_path: Path) -> Non
     assert unnamed.status == 0
     assert told["figures"][0]["ranker"] == "words"
     assert "say --ranker auto" in unnamed.stderr
-    assert (named.status, named.stdout) == (2, "")
+    assert (named.status, named.stdout) == (3, "")
     assert "auto cannot be measured" in named.stderr.splitlines()[-1]
 
 
@@ -166,7 +166,7 @@ def test_what_cannot_be_measured_is_said_in_a_line(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Exit status 2, one line that names the thing, nothing on stdout."""
+    """Exit status 3, one line that names the thing, nothing on stdout."""
     from odek.cli.main import main
 
     odek = Odek(tmp_path)
@@ -185,7 +185,7 @@ def test_what_cannot_be_measured_is_said_in_a_line(
             signal.signal(number, handler)
     out, err = capsys.readouterr()
 
-    assert (status, out) == (2, "")
+    assert (status, out) == (3, "")
     assert said in err
     assert len(err.splitlines()) == 1
 
