@@ -5,6 +5,7 @@ By hand, for ten minutes, with a limit of half a second for each call:
     ODEK_FUZZ_SECONDS=600 pytest -m slow tests/property/test_trust_fuzz.py
 """
 
+import faulthandler
 import os
 import time
 from collections.abc import Callable
@@ -66,6 +67,7 @@ def test_no_text_breaks_a_reader() -> None:
 def test_no_text_breaks_or_slows_a_reader() -> None:
     """Random texts, others each time, for as long as the environment says; 20 seconds by default."""
     seconds = float(os.environ.get("ODEK_FUZZ_SECONDS", "20"))
+    faulthandler.cancel_dump_traceback_later()  # it takes a test of minutes for one that hangs
     count = fuzz(seconds, LIMIT_SECONDS, seed=time.time_ns())
 
     print(f"{count} texts")  # noqa: T201 - for who runs it by hand, with -s
