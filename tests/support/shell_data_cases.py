@@ -161,6 +161,7 @@ AT_LEAST: dict[str, tuple[str, ...]] = {
         "readelf -a @/etc/shadow",
         "nm @/etc/shadow",
         "patch x ~/.ssh/id_rsa",
+        "patch -p40 <<'X'\n--- a\n+++ " + "a/" * 40 + "../../.ssh/config\n@@ -1 +1 @@\n-a\n+b\nX",
         "echo x > AGENTS.md",
         "echo x >> agents.md",
         "tee AGENTS.md < x",

@@ -23,6 +23,7 @@ _HERE: Final = Word(".")
 _PATCH_TARGET: Final = re.compile(
     r"^(?:\+\+\+ |--- |Index: |rename to |copy to |diff --git \S+ )(?:[ab]/)?([^\t\n]+)", re.MULTILINE
 )
+_MOST_DIRECTORIES: Final = 24  # above a file that a patch names; nobody's are so deep
 _PACKS: Final = frozenset("acurR")
 _SHOWS: Final = frozenset("ltip")
 
@@ -181,6 +182,9 @@ def patched(call: Call, sources: Sequence[Word | None]) -> Iterator[Part]:
     for text in call.context.texts:
         for name in dict.fromkeys(_PATCH_TARGET.findall(text)):
             pieces = name.strip().split("/")
+            if len(pieces) > _MOST_DIRECTORIES:
+                yield call.part(Risk.SYSTEM_WRITE, f"patches a file below {len(pieces) - 1} directories")
+                continue
             # How many leading directories do not count depends on more than the command.
             for start in range(len(pieces)) if name.strip() != "/dev/null" else ():
                 yield from call.writes(Word("/".join(pieces[start:]) or ".", raw=name))
