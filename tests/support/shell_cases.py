@@ -77,6 +77,7 @@ AT_LEAST: dict[str, tuple[str, ...]] = {
         "bash <<< 'rm -rf /'",
         "cat <<'X' | sudo bash\nrm -rf /\nX",
         "echo cm0gLXJmIC8= | base64 -d | sh",
+        "echo dHJ1ZSAjIBtbMksKcm0gLXJmIC8= | base64 -d | sh",
         # other ends
         "shred -u /etc/passwd",
         "tee /dev/vda < x",

@@ -216,13 +216,14 @@ class Walker(Flow):
         return found
 
     def _nested_shell(self, text: str, arguments: Sequence[Word] = ()) -> list[Part]:
+        found: list[Part] = []
         if DECEIVING.search(text):
-            return [unknown(text, "holds control or invisible characters")]
+            found.append(unknown(text, "holds control or invisible characters"))
+            text = DECEIVING.sub("", text)  # what is left may be worse than unknown
         scope = self._scope.copy()
         if arguments:
             scope.assign("0", self._word_value(arguments[0]))
             scope.assign_positional([self._word_value(word) for word in arguments[1:]])
-        found: list[Part] = []
         for reading in readings(text):
             inner = Walker(
                 self._where, scope.copy(), self._journey, outer=self._number, depth=self._depth + 1
