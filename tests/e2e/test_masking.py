@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from odek.batch import SUMMARY_CHARACTERS
 from tests.support.cli import Odek
 from tests.support.endpoints import SOON
 from tests.support.model_server import (
@@ -64,11 +65,14 @@ async def test_what_a_command_prints_is_masked_before_the_model(tmp_path: Path) 
 
 async def test_half_a_credential_at_the_end_of_a_line_is_not_shown(tmp_path: Path) -> None:
     """What a call does is told in a line that is masked before it is cut, in events, records and sessions."""
-    calls = [("shell", {"command": f"echo {'x' * shift} {TOKEN}"}) for shift in range(70, 112, 3)]
+    calls = [("shell", {"command": f"echo {'x' * shift}\\\n {TOKEN}"}) for shift in range(70, 112, 3)]
     async with open_model_server([tool_call_answer(calls), text_answer("ok")]) as server:
         odek = Odek(tmp_path, base_url=server.base_url)
         done = await odek.run("run", "--json", "go", environment={"ODEK_DANGEROUS_NON_INTERACTIVE": "allow"})
 
+    summaries = [str(event["summary"]) for event in done.events if event["type"] == "tool_started"]
     assert done.status == 0
+    assert len(summaries) == len(calls)
+    assert all(len(summary) <= SUMMARY_CHARACTERS and "\n" not in summary for summary in summaries)
     assert TOKEN[:8] not in done.stdout + done.stderr
     assert TOKEN[:8] not in kept(odek)
