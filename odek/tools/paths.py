@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from odek.patterns import late_pattern
 from odek.storage.files import describe
 from odek.text import clip_line
 
-__all__ = ["Target", "confirm", "locate", "os_error", "shown_name"]
+__all__ = ["Target", "confirm", "locate", "mode_of", "os_error", "shown_name"]
 
 _UNSAFE = late_pattern("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SHOWN_CHARACTERS = 300
@@ -62,6 +63,22 @@ def locate(argument: str, workspace: Path) -> Target:
         return Target(spelled, Path(os.path.realpath(spelled)), shown)
     except OSError as error:  # a link that vanishes while it is read
         raise os_error(error, shown) from None
+
+
+def mode_of(target: Target, nearby: Callable[[Path], str] = lambda _: "") -> int:
+    """Return the mode of what is there. Blocking.
+
+    ``nearby`` says what there is instead of a missing one, as the end of a sentence.
+
+    Raises:
+        ToolError: it is missing, or cannot be looked at.
+    """
+    try:
+        return target.resolved.stat().st_mode
+    except FileNotFoundError:
+        raise ToolError(f"{target.shown} does not exist{nearby(target.resolved)}") from None
+    except OSError as error:
+        raise os_error(error, target.shown) from None
 
 
 def confirm(target: Target) -> None:

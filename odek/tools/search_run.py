@@ -10,7 +10,7 @@ import trio
 
 from odek.errors import ToolError
 from odek.text import first_line
-from odek.tools.paths import Target, locate, os_error
+from odek.tools.paths import Target, locate, mode_of
 from odek.tools.regex_search import SearchReport, SearchRequest
 from odek.tools.regular import kind_of
 
@@ -47,13 +47,7 @@ def locate_place(argument: str, workspace: Path) -> tuple[Target, bool]:
         ToolError: it is missing, or neither.
     """
     target = locate(argument, workspace)
-    try:
-        mode = target.resolved.stat().st_mode
-    except FileNotFoundError:
-        raise ToolError(f"{target.shown} does not exist") from None
-    except OSError as error:
-        raise os_error(error, target.shown) from None
-    kind = kind_of(mode)
+    kind = kind_of(mode_of(target))
     if kind not in {"a directory", "a regular file"}:
         raise ToolError(f"{target.shown} is {kind}, which cannot be searched")
     return target, kind == "a regular file"
