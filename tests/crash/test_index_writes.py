@@ -88,14 +88,27 @@ def places(number: int) -> Iterator[int]:
         at = max(at + 1, at * 1.6)
 
 
+def killed_in(template: Path, call: str, number: int) -> None:
+    """Kill a writer in so many calls of a name, one after the other, and look at what each left."""
+    for place in places(number):
+        with fresh(template) as directory:
+            done = disturbed(directory, f"{call}:signal=KILL:when={place}")
+            verify(directory, done.stdout, f"killed in {call} {place}: {done.stdout}")
+
+
+def failing_in(template: Path, call: str, number: int, lasting: str) -> None:
+    """Let so many calls of a name fail, each alone or all from it on, and look at what is left."""
+    for place in places(number):
+        with fresh(template) as directory:
+            done = disturbed(directory, f"{call}:error={ERRORS[call]}:when={place}{lasting}")
+            verify(directory, done.stdout, f"{ERRORS[call]} at {call} {place}{lasting}: {done.stdout}")
+
+
 @traced
 @pytest.mark.parametrize("call", ["rename", "fdatasync"])
 def test_a_writer_that_is_killed_in_a_call_leaves_a_whole_state(template: Path, call: str) -> None:
     """Killed where it matters most, a writer leaves what it said that it did."""
-    for number in places(4):
-        with fresh(template) as directory:
-            done = disturbed(directory, f"{call}:signal=KILL:when={number}")
-            verify(directory, done.stdout, f"killed in {call} {number}: {done.stdout}")
+    killed_in(template, call, 4)
 
 
 @traced
@@ -103,20 +116,14 @@ def test_a_writer_that_is_killed_in_a_call_leaves_a_whole_state(template: Path, 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_writer_that_is_killed_in_any_call_leaves_a_whole_state(template: Path, call: str) -> None:
     """The long form of the above."""
-    for number in places(14):
-        with fresh(template) as directory:
-            done = disturbed(directory, f"{call}:signal=KILL:when={number}")
-            verify(directory, done.stdout, f"killed in {call} {number}: {done.stdout}")
+    killed_in(template, call, 14)
 
 
 @traced
 @pytest.mark.parametrize("call", ["write", "fdatasync"])
 def test_a_call_that_fails_leaves_a_whole_state(template: Path, call: str) -> None:
     """A disk that fails a writer costs what it did not acknowledge, and no more."""
-    for number in places(3):
-        with fresh(template) as directory:
-            done = disturbed(directory, f"{call}:error={ERRORS[call]}:when={number}+")
-            verify(directory, done.stdout, f"{ERRORS[call]} from {call} {number} on: {done.stdout}")
+    failing_in(template, call, 3, "+")
 
 
 @traced
@@ -125,10 +132,7 @@ def test_a_call_that_fails_leaves_a_whole_state(template: Path, call: str) -> No
 @pytest.mark.parametrize("lasting", ["", "+"])
 def test_any_call_that_fails_leaves_a_whole_state(template: Path, call: str, lasting: str) -> None:
     """The long form of the above."""
-    for number in places(12):
-        with fresh(template) as directory:
-            done = disturbed(directory, f"{call}:error={ERRORS[call]}:when={number}{lasting}")
-            verify(directory, done.stdout, f"{ERRORS[call]} at {call} {number}{lasting}: {done.stdout}")
+    failing_in(template, call, 12, lasting)
 
 
 def killed_at_random(directory: Path, random_: random.Random) -> str:
@@ -145,20 +149,21 @@ def killed_at_random(directory: Path, random_: random.Random) -> str:
         return said + writer.stdout.read().decode()
 
 
-def test_a_writer_that_is_killed_at_any_moment_leaves_a_whole_state(template: Path) -> None:
-    """At whatever moment it dies, a writer leaves what it said that it did."""
-    random_ = random.Random(1)
-    for _ in range(4):
+def killed_at_random_moments(template: Path, times: int, seed: int) -> None:
+    """Kill a writer so often, and look at what each left."""
+    random_ = random.Random(seed)
+    for _ in range(times):
         with fresh(template) as directory:
             said = killed_at_random(directory, random_)
             verify(directory, said, said)
+
+
+def test_a_writer_that_is_killed_at_any_moment_leaves_a_whole_state(template: Path) -> None:
+    """At whatever moment it dies, a writer leaves what it said that it did."""
+    killed_at_random_moments(template, 4, seed=1)
 
 
 @pytest.mark.slow
 def test_a_writer_that_is_killed_two_hundred_times_leaves_a_whole_state(template: Path) -> None:
     """The long form of the above."""
-    random_ = random.Random(2)
-    for _ in range(200):
-        with fresh(template) as directory:
-            said = killed_at_random(directory, random_)
-            verify(directory, said, said)
+    killed_at_random_moments(template, 200, seed=2)

@@ -149,11 +149,12 @@ class ExtendedMemory:
         new = [atom for atom in atoms if not atom.reason]
         same_as, alike = await self._compare(new) if compare and new else ({}, {})
         if self.settings.associations_enabled:
-            atoms = linked(atoms, alike, self._last_of.get(session, "") if session else "")
+            atoms = linked(atoms, alike, self._last_of.get(session, ""))
         written = await self._in_thread(partial(store_atoms, self.store, self._parts.index, atoms, same_as))
         for each in written:
             self._tell(each)
-        self._last_of[session] = written[-1].atom.id
+        if session:
+            self._last_of[session] = written[-1].atom.id
         self._check_cap(written)
         self._vectors.fill_soon()
         return written
