@@ -183,7 +183,7 @@ is written as `null`. Beside the names above, every key also listens to its gene
 The key of the endpoint is the first of these that is set: {keys}.
 `api_key` in `~/.odek/config.json` comes after `ODEK_API_KEY` and before the other two.
 Tools and subagents inherit the environment without these variables, without any variable
-that `api_key` refers to, and without any whose text holds the key.
+that one of the keys refers to, and without any whose text holds one of them.
 
 ## `secrets.env`
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from odek.config.section import Facets, Section, setting
+from odek.config.section import Section, address, credential, setting
 
 __all__ = ["EmbeddingSettings"]
 
@@ -19,21 +19,13 @@ class EmbeddingSettings(Section, frozen=True, kw_only=True):
     ] = "rp"
     base_url: Annotated[
         str,
-        setting(
+        address(
             "Root of the endpoint, such as http://localhost:11434/v1. Summaries and facts are sent there.",
-            Facets(expected="an http or https URL such as http://localhost:11434/v1"),
-            pattern=r"^(https?://[^\s/]\S*)?$",
+            "http://localhost:11434/v1",
         ),
     ] = ""
     model: Annotated[str, setting("Embedding model, such as nomic-embed-text.")] = ""
-    api_key: Annotated[
-        str,
-        setting(
-            "Key of the endpoint.",
-            Facets(secret=True, expected="printable ASCII without spaces"),
-            pattern=r"^[!-~]*$",
-        ),
-    ] = ""
+    api_key: Annotated[str, credential("Key of the endpoint.")] = ""
     dims: Annotated[
         int, setting("Expected size of a vector; 0 takes the first answer's.", ge=0, le=65_536)
     ] = 0

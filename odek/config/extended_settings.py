@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from odek.config.embedding_settings import EmbeddingSettings
-from odek.config.section import Facets, Section, setting
+from odek.config.section import Section, address, credential, setting
 
 __all__ = ["ExtendedSettings", "MemoryModelSettings"]
 
@@ -13,20 +13,9 @@ class MemoryModelSettings(Section, frozen=True, kw_only=True):
 
     base_url: Annotated[
         str,
-        setting(
-            "Root of its chat-completions endpoint; empty: the main one.",
-            Facets(expected="an http or https URL such as http://localhost:11434/v1"),
-            pattern=r"^(https?://[^\s/]\S*)?$",
-        ),
+        address("Root of its chat-completions endpoint; empty: the main one.", "http://localhost:11434/v1"),
     ] = ""
-    api_key: Annotated[
-        str,
-        setting(
-            "Key of that endpoint.",
-            Facets(secret=True, expected="printable ASCII without spaces"),
-            pattern=r"^[!-~]*$",
-        ),
-    ] = ""
+    api_key: Annotated[str, credential("Key of that endpoint.")] = ""
     model: Annotated[str, setting("Model name; empty: the main model.")] = ""
     max_tokens: Annotated[int, setting("Longest answer; 0: the endpoint's own.", ge=0, le=1_000_000)] = 0
     temperature: Annotated[float, setting("Randomness.", ge=0.0, le=2.0)] = 0.0

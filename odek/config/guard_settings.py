@@ -2,12 +2,11 @@
 
 from typing import Annotated, Literal
 
-from odek.config.section import Facets, Section, setting
+from odek.config.section import Section, address, setting
 
 __all__ = ["GuardScanSettings", "GuardSettings"]
 
-_URL = r"^(https?://[^\s/]\S*)?$"
-_URL_EXPECTED = "an http or https URL such as http://127.0.0.1:8080/detect"
+_EXAMPLE_URL = "http://127.0.0.1:8080/detect"
 
 
 class GuardScanSettings(Section, frozen=True, kw_only=True):
@@ -27,25 +26,15 @@ class GuardSettings(Section, frozen=True, kw_only=True):
     ] = "local"
     url: Annotated[
         str,
-        setting(
-            "Where one text is judged. Texts for the memory are sent there.",
-            Facets(expected=_URL_EXPECTED),
-            pattern=_URL,
-        ),
+        address("Where one text is judged. Texts for the memory are sent there.", _EXAMPLE_URL),
     ] = ""
     long_url: Annotated[
         str,
-        setting(
-            "The same for a long text; empty: `long` beside it.", Facets(expected=_URL_EXPECTED), pattern=_URL
-        ),
+        address("The same for a long text; empty: `long` beside it.", _EXAMPLE_URL),
     ] = ""
     batch_url: Annotated[
         str,
-        setting(
-            "The same for several texts; empty: `raw` beside it.",
-            Facets(expected=_URL_EXPECTED),
-            pattern=_URL,
-        ),
+        address("The same for several texts; empty: `raw` beside it.", _EXAMPLE_URL),
     ] = ""
     socket_path: Annotated[
         str, setting("Unix socket of the detector; the addresses then give the paths alone.")

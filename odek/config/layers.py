@@ -63,7 +63,7 @@ class Resolved(msgspec.Struct, frozen=True):
 
     ``origins`` has an entry for every key that a layer above the defaults has set.
     ``notices`` are lines the person should see. ``environment`` is what tools and
-    subagents inherit: no credential that feeds the API key, nothing that only
+    subagents inherit: no credential that feeds one of the keys, nothing that only
     ``secrets.env`` brought. ``secrets`` are texts never to be shown or stored.
     """
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Meta
 
-__all__ = ["Facets", "ProjectRule", "Section", "setting"]
+__all__ = ["Facets", "ProjectRule", "Section", "address", "credential", "setting"]
 
 ProjectRule = Literal["free", "refused", "lower", "switch_on", "default"]
 """What ``./odek.json`` may do with a key.
@@ -34,6 +34,18 @@ class Facets(msgspec.Struct, frozen=True):
 def setting(meaning: str, facets: Facets = Facets(), **bounds: Any) -> Meta:  # noqa: B008 - frozen
     """Return the annotation of a key: its meaning, its bounds, and its facets."""
     return Meta(description=meaning, extra={"facets": facets}, **bounds)
+
+
+def address(meaning: str, example: str, **facets: Any) -> Meta:
+    """Return the annotation of the address of a server; empty where there is none."""
+    expected = f"an http or https URL such as {example}"
+    return setting(meaning, Facets(expected=expected, **facets), pattern=r"^(https?://[^\s/]\S*)?$")
+
+
+def credential(meaning: str, **facets: Any) -> Meta:
+    """Return the annotation of a key that nobody is to see."""
+    expected = "printable ASCII without spaces"
+    return setting(meaning, Facets(secret=True, expected=expected, **facets), pattern=r"^[!-~]*$")
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -14,7 +14,7 @@ from msgspec import Meta
 from odek.config.embedding_settings import EmbeddingSettings
 from odek.config.guard_settings import GuardSettings
 from odek.config.memory_settings import MemorySettings
-from odek.config.section import Facets, Section, setting
+from odek.config.section import Facets, Section, address, credential, setting
 
 __all__ = [
     "REFUSED_IN_PROJECTS",
@@ -171,23 +171,16 @@ class Config(Section, frozen=True, kw_only=True):
     ] = ""
     base_url: Annotated[
         str,
-        setting(
+        address(
             "Root of a chat-completions endpoint, such as http://localhost:11434/v1.",
-            Facets(
-                project="refused",
-                flag="--base-url",
-                expected="an http or https URL such as http://localhost:11434/v1",
-            ),
-            pattern=r"^(https?://[^\s/]\S*)?$",
+            "http://localhost:11434/v1",
+            project="refused",
+            flag="--base-url",
         ),
     ] = ""
     api_key: Annotated[
         str,
-        setting(
-            "Key of the endpoint; better kept in secrets.env.",
-            Facets(project="refused", secret=True, expected="printable ASCII without spaces"),
-            pattern=r"^[!-~]*$",
-        ),
+        credential("Key of the endpoint; better kept in secrets.env.", project="refused"),
     ] = ""
     thinking: Annotated[
         Literal["", "disabled", "enabled", "low", "medium", "high"],
