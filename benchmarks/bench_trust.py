@@ -12,8 +12,8 @@ Rows of which ``tolerance`` is ``soft`` are left out, as are those that no text 
 
     python benchmarks/bench_trust.py [--gtfobins FOLDER] [--json] [CASES.jsonl …]
 
-Without cases it reads ``../shared/cases`` beside the checkout; ``GTFOBINS`` in the environment
-names the folder as well. Commands are judged, never run.
+Without cases it tells the costs alone; ``GTFOBINS`` in the environment names the folder as well.
+Commands are judged, never run.
 """
 
 import argparse
@@ -42,7 +42,6 @@ from odek.trust.scan import scan  # noqa: E402
 from odek.trust.secrets import contains_secret, mask  # noqa: E402
 from odek.trust.shell import classify  # noqa: E402
 
-CASES = ROOT.parent / "shared" / "cases"
 PROJECT = Path("/home/u/work/project")
 HERE = Where(PROJECT, PROJECT, Path("/home/u"), Path("/home/u/.odek"))
 _DANGEROUS = re.compile(
@@ -94,7 +93,7 @@ def main() -> None:
     parser.add_argument("--gtfobins", type=Path, metavar="FOLDER", default=os.environ.get("GTFOBINS"))
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    rows = [row for path in arguments.cases or sorted(CASES.glob("*.jsonl")) for row in read(path)]
+    rows = [row for path in arguments.cases for row in read(path)]
     shares = [*shell_shares(rows), *memory_shares(rows), *secret_shares(rows)]
     if arguments.gtfobins:
         shares.append(gtfobins_share(Path(arguments.gtfobins)))
