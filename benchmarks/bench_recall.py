@@ -15,7 +15,8 @@ With ``--sets DIRECTORY``, of each ``NAME.docs.jsonl`` (``id``, ``text``) how we
 in ``NAME.queries.jsonl`` (``text``, ``relevant``) are answered. ``chat_sessions`` are what was
 said in ``chat_episodes``.
 
-The engines: ``odek``, this index; ``fts5``, SQLite's, as ``porter unicode61`` ranked by
+The engines: ``odek``, this index; ``semantic``, the same with the word vectors of
+``odek[semantic]``; ``fts5``, SQLite's, as ``porter unicode61`` ranked by
 ``bm25()``; ``tantivy`` with its own English tokenizer; ``bm25s``; ``rp``, the cosine of hashed words.
 
     python benchmarks/bench_recall.py [--sizes 500,5000,50000,500000] [--engines odek,fts5]

@@ -7,6 +7,7 @@ are not installed say so by ``missing``.
 import json
 import re
 import sqlite3
+import sys
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -15,8 +16,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import trio
 
 from odek.embedding.projection import DIMS, FINGERPRINT, project
+from odek.embedding.static import INSTALL, StaticEmbedder
 from odek.index.document import Document
 from odek.index.engine import open_index, terms_fingerprint
 
@@ -70,6 +73,52 @@ class Odek:
 
     def refresh(self) -> None:
         """Do nothing: each search looks."""
+
+
+class Semantic:
+    """The index of this project with the word vectors of ``odek[semantic]`` beside the words."""
+
+    def __init__(self, directory: Path) -> None:
+        self._documents: Documents = tuple
+        self._embedder = StaticEmbedder()
+        space = self._embedder.fingerprint
+        self._index = open_index(directory / "index", "bench", self._source, space=space)
+        trio.run(self._embedder.embed, ("",))  # loads the vectors
+
+    def _source(self) -> Iterable[Document]:
+        return self._documents()
+
+    def build(self, documents: Documents) -> None:
+        """Keep ``documents``, and give each its vector."""
+        self._documents = documents
+        self._index.rebuild()
+        self._fill()
+
+    def add(self, document: Document) -> None:
+        """Keep one more."""
+        self._index.add([document])
+        self._fill()
+
+    def search(self, question: str, count: int) -> list[str]:
+        """Return the ids of the best documents."""
+        # A short text is embedded without waiting, so that its coroutine ends at its first step: no loop
+        # is started for each question, which would be most of the time measured.
+        try:
+            self._embedder.embed((question,)).send(None)
+        except StopIteration as done:
+            (vector,) = done.value
+        else:
+            raise ValueError(f"a question of {len(question)} characters is no short text; ask a shorter one")
+        return [hit.id for hit in self._index.search(question, count, floor=-1, vector=vector)]
+
+    def refresh(self) -> None:
+        """Do nothing: each search looks."""
+
+    def _fill(self) -> None:
+        missing = iter(self._index.without_vectors(sys.maxsize))
+        while batch := list(islice(missing, _BATCH)):
+            made = trio.run(self._embedder.embed, [text for _, text in batch])
+            self._index.set_vectors(dict(zip((version for version, _ in batch), made, strict=True)))
 
 
 class Fts5:
@@ -230,6 +279,7 @@ class Tantivy:
 
 ENGINES: dict[str, Callable[[Path], Engine]] = {
     "odek": Odek,
+    "semantic": Semantic,
     "fts5": Fts5,
     "tantivy": Tantivy,
     "bm25s": Bm25s,
@@ -239,7 +289,10 @@ ENGINES: dict[str, Callable[[Path], Engine]] = {
 
 def missing(engine: str) -> str:
     """Return what to install for an engine, "" if it is there."""
-    return "bm25s is not installed: pip install bm25s" if engine == "bm25s" and not find_spec("bm25s") else ""
+    package, install = {"bm25s": ("bm25s", "pip install bm25s"), "semantic": ("wordllama", INSTALL)}.get(
+        engine, ("", "")
+    )
+    return f"{package} is not installed: {install}" if package and not find_spec(package) else ""
 
 
 def parameters(engine: str) -> str:
@@ -247,6 +300,8 @@ def parameters(engine: str) -> str:
     match engine:
         case "odek":
             return terms_fingerprint()
+        case "semantic":
+            return f"{terms_fingerprint()}; vectors {StaticEmbedder().fingerprint}"
         case "fts5":
             return f"SQLite {sqlite3.sqlite_version}, porter unicode61, words joined by OR, bm25()"
         case "tantivy":

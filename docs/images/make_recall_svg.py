@@ -20,6 +20,7 @@ LABEL_HEIGHT = 17
 
 NAMES = {
     "odek": "odek",
+    "semantic": "odek, word vectors",
     "fts5": "SQLite FTS5",
     "tantivy": "tantivy, plain",
     "bm25s": "bm25s",
@@ -28,6 +29,7 @@ NAMES = {
 # (light, dark): told apart without colour sight too, by their brightness and by the labels at their ends.
 COLOURS = {
     "odek": ("#0b62c4", "#6cb6ff"),
+    "semantic": ("#5b3fb8", "#b3a1ff"),
     "fts5": ("#b84a00", "#ff9b5e"),
     "tantivy": ("#00745a", "#4fd1a5"),
     "bm25s": ("#9a4383", "#e3a0d0"),
