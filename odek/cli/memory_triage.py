@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from odek.cli.memory_extended import atom_lines, pending_lines
-from odek.cli.memory_stores import say
+from odek.errors import ConfigError
 
 if TYPE_CHECKING:
     from odek.cli.terminal import Terminal
@@ -15,7 +15,11 @@ __all__ = ["triage"]
 
 
 async def triage(layer: "ExtendedLayer") -> int:
-    """Ask a person about each waiting atom and inference; return the exit status."""
+    """Ask a person about each waiting atom and inference; return the exit status.
+
+    Raises:
+        ConfigError: something waits, and there is no terminal to ask at.
+    """
     import trio
 
     from odek.cli.terminal import TerminalGoneError, open_terminal
@@ -38,8 +42,10 @@ async def triage(layer: "ExtendedLayer") -> int:
     except TerminalGoneError:
         if is_open:  # closed, or Ctrl-D: the rest waits on
             return 0
-        say("triage needs a terminal; `odek memory extended quarantine` and `pending` list what waits")
-        return 2
+        raise ConfigError(
+            "triage needs a terminal; `odek memory extended quarantine` and `odek memory extended pending` "
+            "list what waits, and other commands decide on each by its id: `odek memory extended --help`"
+        ) from None
     return 0
 
 

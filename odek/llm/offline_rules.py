@@ -167,6 +167,10 @@ def _list(match: re.Match[str]) -> _Built:
     return "tree", {"path": _path(match["path"] or ".")}
 
 
+def _list_here(_: re.Match[str]) -> _Built:
+    return "tree", {"path": "."}
+
+
 def _glob(match: re.Match[str]) -> _Built:
     return "glob", {"pattern": _unwrap(match["pattern"]), "path": _path(match["path"] or ".")}
 
@@ -192,6 +196,7 @@ def _delegate(match: re.Match[str]) -> _Built:
 
 
 _PATH = r'(?P<path>@?"[^"]+"|`[^`]+`|\S+)'
+_HERE = r"(?:here|(?:this|the current) (?:directory|folder))\b[.!]?"
 # The first rule that fits the whole step wins. Patterns stay text: `re` compiles and keeps the used ones.
 _RULES: tuple[tuple[str, Callable[[re.Match[str]], _Built]], ...] = (
     (r"(?:remember|note)(?:\s+that\b|\s*:)?\s+(?P<fact>.+)", _remember),
@@ -202,6 +207,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], _Built]], ...] = (
     (rf'search\s+(?:for\s+)?(?P<wanted>"[^"]+"|`[^`]+`|/.+/|.+?)(?:\s+in\s+{_PATH})?', _search_files),
     (rf"read\s+(?:the\s+)?(?:file\s+)?{_PATH}", _read),
     (rf"list\s+(?P<pattern>\S*[*?\[]\S*)(?:\s+in\s+{_PATH})?", _glob),
+    (rf"list(?:\s+(?:the\s+)?files)?(?:\s+in)?\s+{_HERE}", _list_here),
+    (rf"what(?:'s| is) (?:in )?{_HERE}\s*\?*", _list_here),
     (rf"list(?:\s+(?:the\s+)?files)?(?:\s+in)?(?:\s+{_PATH})?", _list),
     (r"run(?:\s*:)?\s+(?P<command>.+)", _run),
     (r"write\s+(?:to\s+)?(?P<path>[^\n]+?):(?:\s|$)[ \t]*(?P<text>.*)", _write),

@@ -253,6 +253,22 @@ async def test_a_day_has_an_end(tmp_path: Path) -> None:
         assert "kayaking" in listed
 
 
+async def test_triage_without_a_terminal_says_what_does_without(tmp_path: Path) -> None:
+    """Where nobody can press a key that is wrong usage, and nothing is decided."""
+    odek = Odek(tmp_path)
+    odek.environment["ODEK_MEMORY_EXTENDED_ENABLED"] = "true"
+    async with open_extended(odek.home / "memory") as memory:
+        await memory.add([Draft("the build server is blue", "fact", source_class="web")], session="s7")
+
+    done = await odek.run("memory", "extended", "triage")
+
+    assert (done.status, done.stdout) == (3, "")
+    assert "needs a terminal" in done.stderr
+    assert "odek memory extended quarantine" in done.stderr
+    async with open_extended(odek.home / "memory") as memory:
+        assert len(await memory.quarantined()) == 1
+
+
 async def test_triage_takes_a_key_for_each(tmp_path: Path) -> None:
     """Each waiting statement is shown with its source and reason; a key promotes, forgets, or goes on."""
     waiting = ("the build server is blue", "the deploy script is green", "the wiki is grey")
