@@ -9,7 +9,7 @@ from odek.errors import ConfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["access_hint", "home_directory", "home_name"]
+__all__ = ["access_hint", "home_directory", "home_name", "working_directory"]
 
 
 def home_directory(environ: Mapping[str, str]) -> "Path":
@@ -18,7 +18,8 @@ def home_directory(environ: Mapping[str, str]) -> "Path":
     ``ODEK_HOME`` moves it from ``~/.odek``.
 
     Raises:
-        ConfigError: neither variable is set, and the user has no home directory.
+        ConfigError: neither variable is set, and the user has no home directory, or
+            ``ODEK_HOME`` is relative to a directory that no longer exists.
     """
     from pathlib import Path  # a tenth of the start-up of a command that does without
 
@@ -31,21 +32,44 @@ def home_name(environ: Mapping[str, str]) -> str:
     name = os.path.expanduser(chosen)  # noqa: PTH111 - without pathlib
     if name.startswith("~"):  # a user id without an entry, as in many containers
         raise ConfigError("no home directory is known; set HOME or ODEK_HOME")
-    return name if name.startswith("/") else f"{os.getcwd()}/{name}"  # noqa: PTH109 - without pathlib
+    return name if name.startswith("/") else f"{_current()}/{name}"
+
+
+def working_directory() -> "Path":
+    """Return the absolute directory that this process is in.
+
+    Raises:
+        ConfigError: somebody has removed it.
+    """
+    from pathlib import Path
+
+    return Path(_current())
+
+
+def _current() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - without pathlib
+    except FileNotFoundError:
+        raise ConfigError("the working directory no longer exists; change to one that does") from None
 
 
 def access_hint(reason: str, environ: Mapping[str, str]) -> str:
-    """Return what to do about ``reason``, to stand behind it; "" unless odek's files are closed to this user.
+    """Return what to do about ``reason``, to stand behind it; "" unless it is about odek's directory.
 
-    That is so after one run with `sudo`, or where a home directory cannot be written to.
+    That may be closed to this user, as after one run with `sudo` or in a home directory that
+    cannot be written to, or something else may have its name.
     """
     try:
         home = home_name(environ)
     except ConfigError:
         return ""
     shown = home.replace(environ.get("HOME") or home, "~", 1)
-    closed = any(words in reason.lower() for words in ("permission denied", "not permitted", "read-only"))
-    if not closed or (home not in reason and shown not in reason):
+    if home not in reason and shown not in reason:
+        return ""
+    if os.path.lexists(home) and not os.path.isdir(home):  # noqa: PTH112 - without pathlib
+        what = "a link that leads to no directory" if os.path.islink(home) else "no directory"  # noqa: PTH114
+        return f"; {home} is {what}: move it away, or set ODEK_HOME to a directory"
+    if not any(words in reason.lower() for words in ("permission denied", "not permitted", "read-only")):
         return ""
     if not os.path.exists(home):  # noqa: PTH110 - without pathlib
         return "; set ODEK_HOME to a directory of yours"

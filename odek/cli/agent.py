@@ -26,7 +26,7 @@ from odek.config.layers import Resolved
 from odek.errors import ConfigError, ToolError
 from odek.events import AnswerDelta, Event, ModelStarted, Notice
 from odek.first_answer import FirstAnswer
-from odek.home import home_directory
+from odek.home import home_directory, working_directory
 from odek.loop import TurnResult, run_turn
 from odek.processes import registered
 from odek.trust.approval import ApprovalState
@@ -95,10 +95,7 @@ def start(arguments: argparse.Namespace, *, resume: str | None, task: str) -> Ag
         ConfigError: something in it is wrong.
     """
     home = home_directory(os.environ)
-    try:
-        workspace = Path.cwd()
-    except FileNotFoundError:
-        raise ConfigError("the working directory no longer exists; change to one that does") from None
+    workspace = working_directory()
     return AgentRun(
         resolved=load(home, workspace, os.environ, flag_values(arguments)),
         home=home,

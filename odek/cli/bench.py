@@ -141,7 +141,7 @@ def _rankers(names: list[str] | None, scratch: Path) -> "list[Ranker]":
 
     home = home_directory(os.environ)
     wanted = list(dict.fromkeys(names)) if names else default_names()
-    resolved = load(home, Path.cwd(), os.environ, {}) if "auto" in wanted else None
+    resolved = load(home, Path(), os.environ, {}) if "auto" in wanted else None
 
     def configured() -> "Embedder":
         assert resolved is not None  # noqa: S101 - asked for by `auto` alone
@@ -160,6 +160,7 @@ def _rankers(names: list[str] | None, scratch: Path) -> "list[Ranker]":
 def _configured(resolved: "Resolved", scratch: Path) -> "Embedder":
     """Return what the configuration makes vectors with; what it keeps goes into ``scratch``."""
     from odek.events import Event, Notice
+    from odek.home import working_directory
     from odek.memory_wiring import embedder_of
     from odek.setup import Setup
     from odek.trust.approval import ApprovalState
@@ -172,7 +173,7 @@ def _configured(resolved: "Resolved", scratch: Path) -> "Embedder":
         Setup(
             resolved=resolved,
             home=scratch / "home",
-            workspace=Path.cwd(),
+            workspace=working_directory(),
             emit=emit,
             approval=ApprovalState(),
         )

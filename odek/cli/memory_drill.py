@@ -66,7 +66,7 @@ def _drill() -> "list[Result]":
     from odek.home import home_directory
 
     home = home_directory(os.environ)
-    resolved = load(home, Path.cwd(), os.environ, {})
+    resolved = load(home, Path(), os.environ, {})
     return trio.run(partial(run_drill, attacks(), resolved, home=home, environ=os.environ, emit=_tell))
 
 

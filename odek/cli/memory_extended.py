@@ -82,7 +82,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _with_layer(work: "Callable[[ExtendedLayer], Awaitable[int]]", *, needs_model: bool) -> int:
     """Run ``work`` on the layer as an agent here would have it."""
     import os
-    from pathlib import Path
 
     import trio
 
@@ -90,10 +89,10 @@ def _with_layer(work: "Callable[[ExtendedLayer], Awaitable[int]]", *, needs_mode
     from odek.cli.error_groups import unwrapped_errors
     from odek.config.files import load
     from odek.events import Notice
-    from odek.home import home_directory
+    from odek.home import home_directory, working_directory
     from odek.trust.approval import ApprovalState
 
-    home, workspace = home_directory(os.environ), Path.cwd()
+    home, workspace = home_directory(os.environ), working_directory()
 
     def emit(event: "Event") -> None:
         if isinstance(event, Notice) and event.level == "warning":

@@ -40,7 +40,7 @@ def memory_config() -> "Config":
     from odek.config.files import load
     from odek.home import home_directory
 
-    return load(home_directory(os.environ), Path.cwd(), os.environ, {}).config
+    return load(home_directory(os.environ), Path(), os.environ, {}).config
 
 
 def memory_settings() -> "MemorySettings":

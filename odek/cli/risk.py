@@ -35,7 +35,7 @@ examples:
 def run(arguments: argparse.Namespace) -> int:
     """Judge the command and print the verdict."""
     from odek.config.files import load
-    from odek.home import home_directory
+    from odek.home import home_directory, working_directory
     from odek.trust.paths import Where
     from odek.trust.policy import explain
     from odek.trust.shell import classify
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     resolved = load(home, Path(), os.environ, {})
     for notice in resolved.notices:
         print(f"odek: {notice}", file=sys.stderr)
-    here = Path.cwd()
+    here = working_directory()
     verdict = classify(command, Where(here, here, Path.home(), home))
     settings = resolved.config.dangerous
     decision = explain(verdict, settings, command)

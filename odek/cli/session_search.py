@@ -57,7 +57,7 @@ def _find(query: str, limit: int) -> "SearchResult":
             say(event.text)
 
     async def main() -> "SearchResult":
-        is_remembered = load(home, Path.cwd(), os.environ, {}).config.memory.enabled
+        is_remembered = load(home, Path(), os.environ, {}).config.memory.enabled
         async with open_session_search(home, emit, is_indexed=is_remembered) as search:
             return await search.find(query, limit=limit)
 

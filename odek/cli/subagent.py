@@ -142,17 +142,15 @@ def _job(arguments: argparse.Namespace) -> "HandJob":
     Raises:
         ConfigError: the task or the configuration is wrong.
     """
-    from pathlib import Path
-
     from odek.budget import Limits
     from odek.cli.subagent_job import HandJob
     from odek.config.files import load
     from odek.delegation import WorkOrder, clamped, config_for
-    from odek.home import home_directory
+    from odek.home import home_directory, working_directory
     from odek.subagents import credentials_of
 
     task = _task(arguments)
-    home, workspace = home_directory(os.environ), Path.cwd()
+    home, workspace = home_directory(os.environ), working_directory()
     resolved = load(home, workspace, os.environ, {})
     config, budget = resolved.config, resolved.config.budget
     rights = clamped(task, config.dangerous, (), asks_nobody=True)

@@ -82,3 +82,30 @@ entry()
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
 
     assert (done.returncode, done.stderr) == (130, b"")
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        (["memory", "facts"], 0),
+        (["session", "search", "x"], 0),
+        (["config", "show"], 0),
+        (["risk", "ls"], 3),
+        (["memory", "search", "x"], 3),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
+)
+def test_a_removed_working_directory_stops_only_what_needs_one(
+    command: list[str], status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    """What looks at odek's own files works; anything else says in a line where it stands."""
+    monkeypatch.setenv("ODEK_HOME", str(tmp_path / "home"))
+    place = tmp_path / "gone"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    place.rmdir()
+
+    assert main(command) == status
+
+    said = "odek: the working directory no longer exists; change to one that does\n"
+    assert capsys.readouterr().err == (said if status else "")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from odek.errors import ConfigError
-from odek.home import access_hint, home_directory, home_name
+from odek.home import access_hint, home_directory, home_name, working_directory
 from tests.support.permissions import locked
 
 
@@ -69,3 +69,30 @@ def test_a_home_that_cannot_be_made_is_told_where_else_to_go(tmp_path: Path) -> 
 def test_what_has_nothing_to_do_with_the_home_gets_no_advice(reason: str, tmp_path: Path) -> None:
     """Advice that does not help is worse than none."""
     assert access_hint(reason, {"HOME": str(tmp_path)}) == ""
+
+
+@pytest.mark.parametrize("is_link", [False, True], ids=["a file", "a dangling link"])
+def test_something_else_of_that_name_is_named(tmp_path: Path, is_link: bool) -> None:
+    """Whatever could not be done in the home: the person learns what has its name, and both ways on."""
+    home = tmp_path / ".odek"
+    if is_link:
+        home.symlink_to("nowhere")
+    else:
+        home.write_text("a note")
+
+    told = access_hint("~/.odek/config.json cannot be read: Not a directory", {"HOME": str(tmp_path)})
+
+    assert f"{home} is {'a link that leads to ' if is_link else ''}no directory: move it away" in told
+    assert "ODEK_HOME" in told
+
+
+def test_a_removed_working_directory_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever needs to know where it is says what to do, also a home that is relative to it."""
+    place = tmp_path / "gone"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    place.rmdir()
+
+    for ask in (working_directory, lambda: home_directory({"ODEK_HOME": "here"})):
+        with pytest.raises(ConfigError, match="no longer exists; change to one that does"):
+            ask()
