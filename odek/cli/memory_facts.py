@@ -49,21 +49,31 @@ def run(arguments: argparse.Namespace) -> int:
 
                 return edit(store, arguments.target, as_json=arguments.json)
             case _:
-                _show(store, arguments)
+                return _show(store, arguments)
     except TargetChangedError as error:
         print(f"odek: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _show(store: "FactStore", arguments: argparse.Namespace) -> None:
+def _show(store: "FactStore", arguments: argparse.Namespace) -> int:
+    """Print what can be read; a file that cannot be hides no other."""
+    from odek.cli.last_words import say
+    from odek.errors import StoreError
     from odek.memory.facts import TARGETS
 
-    files = [store.read(target) for target in TARGETS]
+    files: list[Facts] = []
+    for target in TARGETS:
+        try:
+            files.append(store.read(target))
+        except StoreError as error:
+            say(str(error))
     if arguments.json:
         print(json.dumps({facts.target: _as_json(facts) for facts in files}, indent=2, ensure_ascii=False))
     else:
-        print("\n".join(line for facts in files for line in _lines(facts)))
+        for facts in files:
+            print("\n".join(_lines(facts)))
+    return 0 if len(files) == len(TARGETS) else 1
 
 
 def _lines(facts: "Facts") -> list[str]:

@@ -96,7 +96,9 @@ def read_file(path: "Path", *, limit_bytes: int, follow_links: bool = False) -> 
     """
     data = _read(path, limit_bytes + 1, follow_links=follow_links)
     if len(data) > limit_bytes:
-        raise StoreError(f"{path} has more than the {limit_bytes:,} bytes that are read of it")
+        raise StoreError(
+            f"{path} has more than the {limit_bytes:,} bytes that are read of it: shorten it, or move it away"
+        )
     return data
 
 
@@ -127,7 +129,7 @@ def _read(path: "Path | str", size_bytes: int, *, follow_links: bool, from_end: 
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
-                raise StoreError(f"{path} is no regular file")
+                raise StoreError(f"{path} is no regular file: move it away")
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 if from_end:
                     file.seek(max(status.st_size - size_bytes, 0))

@@ -48,6 +48,28 @@ def test_facts_are_shown_as_json(home: Path, capsys: pytest.CaptureFixture[str])
     }
 
 
+@pytest.mark.parametrize("damage", ["too large", "a directory"])
+def test_a_file_that_cannot_be_read_hides_no_other(
+    home: Path, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    """The other file is shown, the damaged one is named with what to do, and the status tells of it."""
+    main(["memory", "facts", "add", "user", "I prefer tabs"])
+    damaged = home / "memory" / "env.md"
+    if damage == "too large":
+        damaged.write_bytes(bytes(2_000_000))
+    else:
+        damaged.mkdir()
+    capsys.readouterr()
+
+    assert main(["memory", "facts"]) == 1
+
+    told = capsys.readouterr()
+    assert told.out == "user.md: 13 of 4,000 bytes, 0% full\n  [1] I prefer tabs\n"
+    assert told.err.startswith(f"odek: {damaged} ")
+    assert told.err.endswith("move it away\n")
+    assert told.err.count("\n") == 1
+
+
 def test_what_is_refused_is_one_message_and_a_status(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An unknown fact and content beyond the configured cap fail with the reason."""
     home.mkdir()
