@@ -148,9 +148,7 @@ class MemoryIndex:
         work = partial(self.upkeep.catch_up, self.upkeep.kinds, seconds=FRESH_SECONDS, only=document_ids)
         await self._write(work)
 
-    async def _catch_up(
-        self, kinds: Collection[Kind], seconds: float, *, seen: Scan | None = None, abandon: bool = False
-    ) -> Left:
+    async def _catch_up(self, kinds: Collection[Kind], seconds: float, *, seen: Scan | None = None) -> Left:
         if trio.current_time() < self._rests_until:
             return Left()
         with trio.move_on_after(seconds) as waiting:
@@ -159,7 +157,8 @@ class MemoryIndex:
             return Left(1)
         try:
             work = partial(self.upkeep.catch_up, kinds, seconds=seconds, seen=seen)
-            return await self._guarded(work, abandon=abandon) or Left()
+            # Waited for at the end too: who leaves a write in the middle leaves an index to be made anew.
+            return await self._guarded(work) or Left()
         finally:
             self._writing.release()
 
@@ -176,7 +175,7 @@ class MemoryIndex:
             self._nursery.start_soon(self._fill, delay_seconds)
 
     async def _fill(self, delay_seconds: float) -> None:
-        # Cancelled at the end alone; then what a thread is at is left to it, and to the next process.
+        # Cancelled at the end alone; then what is made aside is left to the next process.
         try:
             with trio.move_on_after(delay_seconds):
                 await self._urgent.wait()
@@ -190,7 +189,7 @@ class MemoryIndex:
             self._built.set()
 
     async def _fill_once(self) -> None:
-        left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS, abandon=True)
+        left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS)
         if left.is_missing or (self._index is not None and not self._index.is_warm):
             await self._write(self.upkeep.build, abandon=True)
             left = Left(1)
@@ -199,7 +198,7 @@ class MemoryIndex:
         self._built.set()
         while left.texts and not (left.is_missing or left.is_others):
             await trio.sleep(PAUSE_SECONDS)
-            left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS, abandon=True)
+            left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS)
         await self._fill_vectors()
 
     async def _fill_vectors(self) -> None:

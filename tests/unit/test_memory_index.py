@@ -17,6 +17,7 @@ from odek.index.engine import open_index
 from odek.memory.episodes import EpisodeStore, Provenance
 from odek.memory.facts import FactLimits
 from odek.memory.index_upkeep import FINGERPRINT, IndexUpkeep, Left, upkeep_of
+from odek.memory.memory_index import MemoryIndex
 from odek.memory.recollection import Recalled
 from odek.memory.service import SCAN_AGAIN_SECONDS, Memory, MemoryParts, open_memory
 from odek.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
@@ -252,6 +253,31 @@ async def test_work_that_was_cut_off_is_taken_up_where_it_was(tmp_path: Path) ->
 
     assert left[0] > left[1] == 0
     assert found == {8}
+
+
+async def test_an_end_in_the_midst_of_a_write_waits_for_it(tmp_path: Path) -> None:
+    """A short run that ends while the index follows leaves one that answers, not one to be made anew."""
+    name = await session_with(tmp_path, "the ferret makes the port flaky")
+    remember(tmp_path, name)
+    sessions = SessionTexts(tmp_path / "sessions")
+    polled: list[bool] = []
+
+    def end_it() -> None:
+        """End the agent at the first text that is read into the index, once there is one."""
+        if (tmp_path / "memory" / "index" / "current").exists() and not polled:
+            polled.append(True)
+            trio.from_thread.run_sync(nursery.cancel_scope.cancel)
+
+    async with trio.open_nursery() as nursery:
+        upkeep = upkeep_of(tmp_path / "memory", sessions, poll=end_it)
+        index = MemoryIndex(upkeep, nursery, trio.CapacityLimiter(4), lambda _: None)
+        assert await index.look_up("ferret", 1, Filter(kinds=EPISODES)) is None
+        await trio.sleep_forever()
+
+    after = upkeep_of(tmp_path / "memory", sessions).open()
+    assert polled
+    assert not after.needs_rebuild
+    assert [hit.kind for hit in after.search("ferret", 5, Filter(kinds=EPISODES), floor=0.0)] == ["episode"]
 
 
 async def test_a_rejected_text_is_neither_found_nor_quoted(tmp_path: Path) -> None:
