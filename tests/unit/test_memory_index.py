@@ -272,7 +272,7 @@ async def test_an_end_in_the_midst_of_a_write_waits_for_it(tmp_path: Path) -> No
         upkeep = upkeep_of(tmp_path / "memory", sessions, poll=end_it)
         index = MemoryIndex(upkeep, nursery, trio.CapacityLimiter(4), lambda _: None)
         assert await index.look_up("ferret", 1, Filter(kinds=EPISODES)) is None
-        await trio.sleep_forever()
+        await trio.Event().wait()
 
     after = upkeep_of(tmp_path / "memory", sessions).open()
     assert polled
