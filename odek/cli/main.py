@@ -4,6 +4,8 @@ Start-up is a cost: nothing is imported here that ``odek version`` does not need
 """
 
 import argparse
+import codecs
+import io
 import os
 import sys
 from collections.abc import Callable, Generator, Sequence
@@ -160,6 +162,7 @@ def main(argv: Sequence[str]) -> int:
 def entry() -> NoReturn:
     """Run ``odek`` with the process's arguments."""
     _open_missing_streams()
+    _take_any_text(sys.stdout)
     try:
         status = _flushed(main, _asked_for_help(sys.argv[1:]))
     except KeyboardInterrupt:
@@ -187,6 +190,20 @@ def _open_missing_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the end
+
+
+def _take_any_text(stream: object) -> None:
+    r"""Let a stream write what its encoding has no bytes for as JSON does, ``\u2019``, instead of failing."""
+    if isinstance(stream, io.TextIOWrapper):
+        codecs.register_error("json-escape", _escaped)
+        stream.reconfigure(errors="json-escape")
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{high:02x}{low:02x}" for high, low in zip(*[iter(units)] * 2, strict=True)), error.end
 
 
 def _asked_for_help(argv: Sequence[str]) -> list[str]:

@@ -98,23 +98,23 @@ def run(arguments: argparse.Namespace) -> int:
             _show(store, arguments)
         case "delete":
             if not (arguments.yes or _agreed(store, arguments.id)):
-                _print("nothing is deleted")
+                print("nothing is deleted")
                 return 1
             gone = store.delete(arguments.id)
             tell_index([gone.id])
-            _print("deleted " + _named(gone))
+            print("deleted " + _named(gone))
         case "trim":
             trimmed = store.trim(arguments.id, arguments.turns)
             tell_index([trimmed.id])
-            _print(f"{trimmed.id}: turns removed: {trimmed.removed}, kept: {trimmed.kept}")
+            print(f"{trimmed.id}: turns removed: {trimmed.removed}, kept: {trimmed.kept}")
         case "cleanup":
             deleted, busy = store.delete_older(arguments.days)
             tell_index([gone.id for gone in deleted])
             for gone in deleted:
-                _print("deleted " + _named(gone))
+                print("deleted " + _named(gone))
             for session in busy:
-                _print(f"kept {session}: a process has it open")
-            _print(f"sessions deleted: {len(deleted)}")
+                print(f"kept {session}: a process has it open")
+            print(f"sessions deleted: {len(deleted)}")
     return 0
 
 
@@ -133,15 +133,15 @@ def _list(directory: str, arguments: argparse.Namespace) -> None:
         facts = f"  {'CHANGED':<16}  TURNS" if width >= ROOMY_COLUMNS else ""
         print(f"{'ID':<{SHORT_ID_LENGTH}}{facts}  TASK")
         for head, changed_ns in rows:
-            _print(_row(head, changed_ns, width))
+            print(_row(head, changed_ns, width))
         if len(shown) < len(found):
             print(f"… {len(found) - len(shown):,} older ones; --limit 0 shows all")
         if kept := kept_originals(directory):
-            _print(
+            print(
                 f"! damaged states that were kept when a session was mended: {kept} (*.damaged-* beside it)"
             )
     else:
-        _print(f"no sessions in {directory}")
+        print(f"no sessions in {directory}")
 
 
 def _columns() -> int:
@@ -172,7 +172,7 @@ def _show(store: "SessionStore", arguments: argparse.Namespace) -> None:
     from odek.cli.transcript import transcript_lines
 
     for line in transcript_lines(reading, _columns()):
-        _print(line)
+        print(line)
 
 
 def _agreed(store: "SessionStore", reference: str) -> bool:
@@ -209,9 +209,3 @@ def _title(task: str, width: int) -> str:
     from odek.cli.layout import clip_columns  # most lists do without
 
     return clip_columns(text, width)
-
-
-def _print(line: str) -> None:
-    """Print a line, whatever characters the stream can take."""
-    encoding = sys.stdout.encoding or "utf-8"
-    print(line.encode(encoding, "backslashreplace").decode(encoding))

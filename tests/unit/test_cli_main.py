@@ -1,5 +1,7 @@
 """The command line itself: what is said to whoever has not named enough."""
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -82,6 +84,29 @@ entry()
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
 
     assert (done.returncode, done.stderr) == (130, b"")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "told"),
+    [
+        ("ascii", "Zo\\u00eb \\ud83d\\ude00"),
+        ("ascii:surrogateescape", "Zo\\u00eb \\ud83d\\ude00"),
+        ("latin-1", "Zoë \\ud83d\\ude00"),
+    ],
+)
+def test_any_text_is_shown_whatever_the_output_takes(tmp_path: Path, encoding: str, told: str) -> None:
+    """A character that the locale's encoding lacks is escaped as in JSON, which stays JSON."""
+    environ = os.environ | {"ODEK_HOME": str(tmp_path), "PYTHONUTF8": "0", "PYTHONIOENCODING": encoding}
+    odek = [sys.executable, "-m", "odek", "memory", "facts"]
+    (tmp_path / "memory").mkdir(mode=0o700)
+    (tmp_path / "memory" / "user.md").write_text("Zoë 😀", encoding="utf-8")
+
+    shown = subprocess.run(odek, env=environ, check=True, capture_output=True).stdout
+    as_json = subprocess.run([*odek, "--json"], env=environ, check=True, capture_output=True).stdout
+
+    codec = encoding.partition(":")[0]
+    assert f"  [1] {told}\n" in shown.decode(codec)
+    assert json.loads(as_json.decode(codec))["user"]["entries"][0]["text"] == "Zoë 😀"
 
 
 @pytest.mark.parametrize(
