@@ -45,7 +45,12 @@ def run(arguments: argparse.Namespace) -> int:
     from odek.memory.transfer import import_all
 
     imported = import_all(
-        _read(arguments.file), open_facts(), open_episodes(), trust=arguments.trust, origin=by_person()
+        _read(arguments.file),
+        open_facts(),
+        open_episodes(),
+        name="stdin" if arguments.file == "-" else arguments.file,
+        trust=arguments.trust,
+        origin=by_person(),
     )
     _print_imported(imported, as_json=arguments.json)
     return 1 if imported.left_out else 0

@@ -58,9 +58,11 @@ def export(facts: FactStore, episodes: EpisodeStore) -> tuple[Export, list[str]]
 
 
 def import_all(
-    data: bytes, facts: FactStore, episodes: EpisodeStore, *, trust: bool, origin: Origin
+    data: bytes, facts: FactStore, episodes: EpisodeStore, *, name: str, trust: bool, origin: Origin
 ) -> Imported:
     """Add what ``data``, an encoded export, holds; each entry on its own, as if it were new.
+
+    ``name`` says in an error where the data are from.
 
     Entries that are there stay. Without ``trust`` no episode is recalled before a person
     promotes it: whoever made the file could have written anything into it.
@@ -72,9 +74,11 @@ def import_all(
     try:
         given = msgspec.json.decode(data, type=Export)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise StoreCorruptError(f"this is no exported memory: {error}") from error
+        raise StoreCorruptError(
+            f"{name} is no exported memory, as `odek memory export` makes it: {error}"
+        ) from error
     if given.version != VERSION:
-        raise StoreCorruptError(f"this export has version {given.version}; version {VERSION} can be read")
+        raise StoreCorruptError(f"{name} has version {given.version}; version {VERSION} can be read")
     added = known = stored = 0
     left_out: list[str] = []
     for target in TARGETS:

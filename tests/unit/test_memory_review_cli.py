@@ -167,6 +167,19 @@ def test_an_import_takes_nothing_unsafe(
     assert "facts 1, episodes 0" in said
 
 
+def test_an_import_of_something_else_names_the_file(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The person learns which file is none, what makes one, and why it is none."""
+    other = tmp_path / "other.json"
+    other.write_text("{no JSON")
+
+    assert main(["memory", "import", str(other)]) == 1
+
+    said = capsys.readouterr().err
+    assert said.startswith(f"odek: {other} is no exported memory, as `odek memory export` makes it: ")
+
+
 def test_stats_count_what_there_is(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Fill of the files, episodes by trust, and the last change."""
     shown = json.loads(out(capsys, "stats", "--json"))
