@@ -4,7 +4,7 @@ Nothing is locked, written or kept: whoever works with the store goes on undistu
 message that is asked is left out of what is searched, or it would find itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -28,8 +28,8 @@ class _WithoutFirstMessage:
     def __init__(self, sessions: SessionTexts) -> None:
         self._sessions = sessions
 
-    def stamps(self) -> Mapping[str, str]:
-        return self._sessions.stamps()
+    def stamps(self, only: Collection[str] | None = None) -> Mapping[str, str]:
+        return self._sessions.stamps(only)
 
     def is_open(self, session_id: str) -> bool:
         return self._sessions.is_open(session_id)

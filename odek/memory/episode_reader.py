@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -66,6 +67,11 @@ class EpisodeReader:
     def index(self) -> Index:
         """Return the index as it is now, with what is wrong with it; without a change, from memory."""
         return self._look()[1]
+
+    def listed(self, session_ids: Iterable[str]) -> tuple[Episode, ...]:
+        """Return those of these episodes that the index lists."""
+        by_id = self._look()[2]
+        return tuple(by_id[session_id] for session_id in session_ids if session_id in by_id)
 
     def listing(self) -> tuple[Episode, ...]:
         """Return all episodes, newest first, and with them the texts that the index does not list."""

@@ -1,6 +1,6 @@
 """The texts that the index is made of, each kind behind the same seam; here the episodes. Blocks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -11,8 +11,8 @@ from odek.errors import StoreError
 from odek.index.document import Document, Kind
 from odek.memory.episode import Episode
 from odek.memory.episode_reader import EpisodeReader, rejection
-from odek.memory.places import INTENT
-from odek.memory.watch import Scan, Stamp, scan
+from odek.memory.places import INTENT, is_episode_id
+from odek.memory.watch import Scan, Stamp, scan, scan_of
 
 __all__ = ["Conversations", "EpisodeTexts", "Sessions", "Texts", "document_id", "own_version", "subject_of"]
 
@@ -28,12 +28,15 @@ class Texts(Protocol):
         """What they are."""
         ...
 
-    def versions(self, known: Mapping[str, str], seen: Scan | None = None) -> dict[str, str]:
+    def versions(
+        self, known: Mapping[str, str], seen: Scan | None = None, only: Collection[str] | None = None
+    ) -> dict[str, str]:
         """Return a version for each text that is to be indexed, by document id; costs a scan.
 
         Another version says that the text is to be read again. ``known`` are the versions in
         the index: a text that is being written at the moment may keep its old one. ``seen`` is
-        the memory's directory as it is, if somebody has just looked.
+        the memory's directory as it is, if somebody has just looked. With ``only`` it is about
+        the texts of these subjects, and no other file is looked at.
 
         Raises:
             StoreError: they cannot be listed.
@@ -56,8 +59,8 @@ class Texts(Protocol):
 class Conversations(Protocol):
     """What the index of the episodes needs of the sessions that they are of."""
 
-    def stamps(self) -> Mapping[str, str]:
-        """Return for each session what changes with its file."""
+    def stamps(self, only: Collection[str] | None = None) -> Mapping[str, str]:
+        """Return for each session what changes with its file, or for these alone."""
         ...
 
     def is_open(self, session_id: str) -> bool:
@@ -113,11 +116,13 @@ class EpisodeTexts:
         self._conversations = conversations
         self._poll = poll
 
-    def versions(self, known: Mapping[str, str], seen: Scan | None = None) -> dict[str, str]:
+    def versions(
+        self, known: Mapping[str, str], seen: Scan | None = None, only: Collection[str] | None = None
+    ) -> dict[str, str]:
         """Return the versions: of the text, and of the session's file where that is indexed too."""
-        stamps = self._conversations.stamps() if self._conversations is not None else {}
+        stamps = self._conversations.stamps(only) if self._conversations is not None else {}
         found: dict[str, str] = {}
-        for episode, stamp in self._listed(scan(self._directory) if seen is None else seen):
+        for episode, stamp in self._listed(seen, only):
             name = document_id(self.kind, episode.session_id)
             own = own_version(episode, stamp)
             said = "" if episode.provenance.untrusted else stamps.get(episode.session_id, "")
@@ -137,10 +142,14 @@ class EpisodeTexts:
         read = (self._read(episode.session_id, with_session=False) for episode in newest)
         return [document for document in read if document is not None]
 
-    def _listed(self, seen: Scan) -> list[tuple[Episode, Stamp | None]]:
-        pairs = [
-            (episode, seen.stamps.get(f"{episode.session_id}.md")) for episode in self._store.read_index()
-        ]
+    def _listed(self, seen: Scan | None, only: Collection[str] | None) -> list[tuple[Episode, Stamp | None]]:
+        if only is None:
+            found, seen = self._store.read_index(), scan(self._directory) if seen is None else seen
+        else:
+            names = [name for name in only if is_episode_id(name)]
+            found = self._store.listed(names)
+            seen = scan_of(self._directory, [f"{name}.md" for name in names]) if seen is None else seen
+        pairs = [(episode, seen.stamps.get(f"{episode.session_id}.md")) for episode in found]
         if self._store.exists(INTENT):  # a change that is decided and not yet carried out counts
             return pairs
         return [(episode, stamp) for episode, stamp in pairs if stamp is not None]

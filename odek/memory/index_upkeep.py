@@ -15,7 +15,7 @@ from odek.errors import StoreBusyError, StoreError
 from odek.index.document import Document, Filter, Kind
 from odek.memory.catalogue import Catalogue
 from odek.memory.episode_reader import EpisodeReader
-from odek.memory.index_texts import EpisodeTexts, Sessions, Texts, document_id
+from odek.memory.index_texts import EpisodeTexts, Sessions, Texts, document_id, subject_of
 from odek.memory.watch import Scan
 from odek.storage.files import ensure_directory
 from odek.storage.locks import exclusive
@@ -213,12 +213,17 @@ class IndexUpkeep:
         for texts in self._texts:
             if texts.kind not in kinds:
                 continue
-            prefix = document_id(texts.kind, "")
-            mine = {name: version for name, version in known.items() if name.startswith(prefix)}
-            wanted = texts.versions(mine, seen)
+            prefix, subjects = document_id(texts.kind, ""), None
+            if only is None:
+                mine = {name: version for name, version in known.items() if name.startswith(prefix)}
+            else:
+                asked = [name for name in only if name.startswith(prefix)]
+                mine = {name: known[name] for name in asked if name in known}
+                subjects = [subject_of(name) for name in asked]
+            wanted = texts.versions(mine, seen, subjects)
             found += [(texts, name, None) for name in mine if name not in wanted]
             found += [(texts, name, version) for name, version in wanted.items() if mine.get(name) != version]
-        return found if only is None else [each for each in found if each[1] in only]
+        return found
 
     def _step(self, left: list[tuple[Texts, str, str | None]]) -> list[tuple[Texts, str, str | None]]:
         """Bring some of what differs into the index, and return the rest."""

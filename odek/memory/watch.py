@@ -6,7 +6,7 @@ is the comparison of two scans, which every use of the memory can afford.
 
 import os
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from pathlib import Path
 
@@ -17,7 +17,17 @@ from odek.errors import StoreError
 from odek.memory.places import INDEX, JOURNAL, is_episode_id, real_directory
 from odek.storage.files import describe
 
-__all__ = ["Scan", "Stamp", "changed_names", "fact_stamps", "hot_stamps", "scan", "stamp_of", "watch"]
+__all__ = [
+    "Scan",
+    "Stamp",
+    "changed_names",
+    "fact_stamps",
+    "hot_stamps",
+    "scan",
+    "scan_of",
+    "stamp_of",
+    "watch",
+]
 
 Stamp = tuple[int, int, int, int]
 """Inode, size, modification and change time in nanoseconds."""
@@ -62,6 +72,17 @@ def scan(directory: Path) -> Scan:
     except OSError as error:
         raise StoreError(f"cannot read {directory}: {describe(error)}") from error
     return Scan(stamps)
+
+
+def scan_of(directory: Path, names: Iterable[str]) -> Scan:
+    """Look at the files of these ``names`` alone, with what ``scan`` would find of them. Blocking.
+
+    Raises:
+        StoreError: the directory is a link out of the home directory.
+    """
+    path = str(real_directory(directory))
+    found = ((name, _file_stamp(f"{path}/{name}")) for name in names if _is_memory(name))
+    return Scan({name: stamp for name, stamp in found if stamp is not None})
 
 
 def changed_names(before: Scan, after: Scan) -> frozenset[str]:
@@ -127,6 +148,17 @@ async def _set_when_cancelled(stop: trio.Event) -> None:
         await trio.sleep_forever()
     finally:
         stop.set()
+
+
+def _file_stamp(path: str) -> Stamp | None:
+    """Return the stamp of what must be a regular file, a link followed."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - as in ``stamp_of``
+    except OSError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _is_memory(name: str) -> bool:

@@ -1,7 +1,8 @@
 """The sessions as the index of the memory has them: what was said and done in them. Blocks."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import stat
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from odek.memory.extract import conversation, head_and_tail
 from odek.memory.index_texts import document_id, subject_of
 from odek.memory.watch import Scan
 from odek.messages import CONTEXT_NAME, AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
-from odek.sessions.names import lock_path, session_id, session_path
+from odek.sessions.names import is_id, lock_path, session_id, session_path
 from odek.sessions.reading import Reading, read_session
 from odek.sessions.store import READ_LIMIT_BYTES
 from odek.storage.files import describe, read_file
@@ -43,10 +44,11 @@ class SessionTexts:
         self,
         known: Mapping[str, str],
         seen: Scan | None = None,  # noqa: ARG002 - of the memory
+        only: Collection[str] | None = None,
     ) -> dict[str, str]:
         """Return the versions, newest first. One that somebody goes on with is taken up when it rests."""
         found: dict[str, str] = {}
-        for session, stamp in self.stamps().items():
+        for session, stamp in self.stamps(only).items():
             name = document_id(self.kind, session)
             before = known.get(name)
             if stamp == before or not self.is_open(session):
@@ -77,12 +79,15 @@ class SessionTexts:
         """Return none: the episodes must be found first, and the sessions themselves can be searched."""
         return ()
 
-    def stamps(self) -> dict[str, str]:
-        """Return for each session what changes with its file, newest first.
+    def stamps(self, only: Collection[str] | None = None) -> dict[str, str]:
+        """Return for each session what changes with its file, newest first; or for ``only`` these.
 
         Raises:
             StoreError: the directory cannot be read.
         """
+        if only is not None:
+            looks = ((session, self._stamp_of(session)) for session in only)
+            return {session: stamp for session, stamp in looks if stamp is not None}
         found: list[tuple[int, str, str]] = []
         try:
             with os.scandir(self._directory) as entries:
@@ -94,13 +99,24 @@ class SessionTexts:
                         status = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:
                         continue  # deleted meanwhile
-                    stamp = f"{status.st_ino:x}.{status.st_size:x}.{status.st_ctime_ns:x}"
-                    found.append((status.st_mtime_ns, session, stamp))
+                    found.append((status.st_mtime_ns, session, _stamp(status)))
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise StoreError(f"cannot read {self._directory}: {describe(error)}") from error
         return {session: stamp for _, session, stamp in sorted(found, reverse=True)}
+
+    def _stamp_of(self, session: str) -> str | None:
+        if not is_id(session):
+            return None
+        path = session_path(self._directory, session)
+        try:
+            status = path.lstat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"cannot read {path}: {describe(error)}") from error
+        return _stamp(status) if stat.S_ISREG(status.st_mode) else None
 
     def is_open(self, session_id: str) -> bool:
         """Tell whether a process goes on with a session now."""
@@ -150,6 +166,10 @@ def said_and_done(messages: Sequence[Message]) -> Iterator[tuple[int, str]]:
         if isinstance(message, AssistantMessage):
             for call in message.tool_calls:
                 yield max(turn, 1), _line(f"{call.name} {call.arguments}", RESULT_BYTES)
+
+
+def _stamp(status: os.stat_result) -> str:
+    return f"{status.st_ino:x}.{status.st_size:x}.{status.st_ctime_ns:x}"
 
 
 def _line(text: str, limit_bytes: int) -> str:
