@@ -11,7 +11,7 @@ them.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,8 +20,9 @@ import msgspec
 
 from odek.errors import StoreError
 from odek.index.document import Document, Filter, key_of, version_of
-from odek.index.query import Asked, Plan, plan, rarity
+from odek.index.query import Asked, Plan, plan
 from odek.index.ranking import Candidate, by_document
+from odek.index.rarity import Frequencies, rarities_of
 from odek.index.records import HEAD, LENGTH_TERM, Stored, key_text, new_schema, records_of
 from odek.index.seal import SEAL, Seal, make_seal, verified
 from odek.index.units import SCOPES, scopes_of
@@ -46,9 +47,8 @@ _MORE_UNITS = 4
 _UNITS_PER_ATOM = 2
 _MIN_UNITS = 32
 
-# Terms whose frequencies are kept, half a megabyte: a question shares small words with the one before it,
-# and a turn asks the same several times.
-_KEPT_FREQUENCIES = 4_096
+# tantivy merges so many of about a size.
+_MERGED_SEGMENTS = 8
 
 # Fewer that are gone cost nothing worth the work; and half as many as there are make a query a third slower.
 _MIN_REMOVED_UNITS = 2_000
@@ -95,7 +95,7 @@ class LexicalIndex:
         self._seal: Seal = {}
         self._schema = new_schema()
         self._sizes: dict[str, int] = {}
-        self._frequencies: dict[str, int] = {}
+        self._frequencies: dict[str, Frequencies] = {}
         with _translated(directory):
             if not create:
                 self._seal = verified(directory)
@@ -245,11 +245,19 @@ class LexicalIndex:
                     for record in records_of(document):
                         writer.add_document(record)
                 writer.commit()
+                self._show()
             finally:
-                writer.wait_merging_threads()  # ends the threads and frees tantivy's lock
-                _make_private(self.directory)
-            self._seal = make_seal(self.directory, self._seal)
-            self._load()
+                # Ends the threads and frees tantivy's lock. Segments are merged first, if there are many:
+                # who reads has seen the write by then, and who dies has lost nothing but the merge.
+                writer.wait_merging_threads()
+            if self._searcher.num_segments >= _MERGED_SEGMENTS:
+                self._show()
+
+    def _show(self) -> None:
+        """Let everybody see what is committed."""
+        _make_private(self.directory)
+        self._seal = make_seal(self.directory, self._seal)
+        self._load()
 
     def _load(self) -> None:
         self._index.reload()
@@ -263,6 +271,20 @@ class LexicalIndex:
 
     def _frequency(self, term: str) -> int:
         return self._searcher.doc_freq("terms", term)
+
+    def _frequencies_in(self, scopes: Sequence[str]) -> Frequencies:
+        """Return how many units of some scopes have a term, as it is asked for."""
+        name = "".join(scopes)
+        found = self._frequencies.get(name)
+        if found is None:
+            if len(scopes) == 1:
+                frequency = self._searcher.doc_freq
+                found = Frequencies(lambda term: frequency("terms", name + term))
+            else:
+                each = [self._frequencies_in([scope]) for scope in scopes]
+                found = Frequencies(lambda term: sum([frequencies[term] for frequencies in each]))
+            self._frequencies[name] = found
+        return found
 
     def _column(self, name: str, addresses: list[Any]) -> list[int]:
         values: list[Any] = self._searcher.fast_field_values(name, addresses) if addresses else []
@@ -280,30 +302,16 @@ class LexicalIndex:
     def _query(self, asked: Asked, where: Filter) -> "tuple[Plan, tantivy.Query]":
         library, should = self._library.Query, self._library.Occur.Should
         scopes = [scope for scope in scopes_of(where) if self._sizes[scope]]
-        everything = self._size()
-        found = self._frequencies
-        if len(found) > _KEPT_FREQUENCIES:
-            found.clear()
-
-        def frequency(term: str) -> int:
-            total = 0
-            for scope in scopes:
-                name = scope + term
-                times = found.get(name)
-                if times is None:
-                    found[name] = times = self._frequency(name)
-                total += times
-            return total
-
-        planned = plan(asked, sum(self._sizes[scope] for scope in scopes), frequency)
-        schema, term_query, boost_query = self._schema, library.term_query, library.boost_query
+        planned = plan(asked, sum(self._sizes[scope] for scope in scopes), self._frequencies_in(scopes))
+        rarities, schema = rarities_of(self._size()), self._schema
+        term_query, boost_query = library.term_query, library.boost_query
         clauses = []
-        for term, counts in planned.terms:
-            for scope in scopes:
-                name = scope + term
-                if times := found[name]:
-                    asking = term_query(schema, "terms", name, "freq")
-                    clauses.append((should, boost_query(asking, counts / rarity(everything, times))))
+        for scope in scopes:
+            frequencies = self._frequencies_in([scope])
+            for term, counts in planned.terms:
+                if times := frequencies[term]:
+                    asking = term_query(schema, "terms", scope + term, "freq")
+                    clauses.append((should, boost_query(asking, counts / rarities[times])))
         query = library.boolean_query(clauses)
         return planned, query if where.project is None else self._narrowed(query, where)
 

@@ -1,18 +1,19 @@
 """A question as weighted terms. Pure; the weights are measured in docs/explanation/recall.md."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import lru_cache
 
 import msgspec
 
 from odek.index.document import Kind
+from odek.index.rarity import rarities_of
 from odek.index.stemming import DEFAULT_LANGUAGE, language_of
 from odek.index.tokens import Run, pairs_of, read
 from odek.index.words import FILLERS
 from odek.text import without_surrogates
 
-__all__ = ["RELEVANCE_OF_KIND", "Asked", "Plan", "ask", "plan", "rarity"]
+__all__ = ["RELEVANCE_OF_KIND", "Asked", "Plan", "ask", "plan"]
 
 RELEVANCE_OF_KIND: dict[Kind, float] = {"episode": 1.0, "atom": 1.2, "session": 1.0}
 """A short statement holds few of a question's words, and strangers share fewer with it: it is as relevant at
@@ -99,51 +100,57 @@ def ask(query: str) -> Asked:
     return Asked(words, small, pairs_of(text.runs), telling, is_telling)
 
 
-def plan(asked: Asked, size: int, frequency: Callable[[str], int]) -> Plan:
-    """Return what to ask of ``size`` texts, of which ``frequency`` tells how many have a term."""
+def plan(asked: Asked, size: int, frequencies: Mapping[str, int]) -> Plan:
+    """Return what to ask of ``size`` texts; ``frequencies`` has for every term how many of them have it."""
+    rarities = rarities_of(size)
     terms: list[tuple[str, float]] = []
-    frequencies: dict[str, int] = {}
+    known: dict[str, int] = {}
     for word, weight in asked.words.items():
-        frequencies[word] = times = frequency(word)
-        counts = weight * rarity(size, times)
+        known[word] = times = frequencies[word]
+        counts = weight * rarities[times]
         # In a question of small words alone these are all that there is to find.
         if times and (counts >= _LEAST_SHARE or weight >= 1 or not asked.is_telling):
             terms.append((word, counts))
-    extra = dict.fromkeys(asked.pairs, _PAIR_WEIGHT)
-    for run in asked.runs:
-        if run.as_part and not frequencies[run.words[0]]:
-            extra[run.as_part] = _PART_WEIGHT
-            frequencies[run.words[0]] = frequency(run.as_part)
-        if max([frequencies[word] for word in run.words]) <= _UNKNOWN_FREQUENCY:
-            for gram in run.grams:
-                extra[gram] = extra.get(gram, 0.0) + _GRAM_WEIGHT
-        elif run.root:
-            extra[run.root] = extra.get(run.root, 0.0) + _ROOT_WEIGHT
-    for term, weight in extra.items():
-        if (times := frequency(term)) and (counts := weight * rarity(size, times)) >= _LEAST_SHARE:
+    for term, weight in _beside(asked, known, frequencies).items():
+        if (times := frequencies[term]) and (counts := weight * rarities[times]) >= _LEAST_SHARE:
             terms.append((term, counts))
     if len(terms) > _MAX_TERMS:
         terms = sorted(terms, key=lambda term: -term[1])[:_MAX_TERMS]
-    return Plan(terms, _scale(asked, frequencies, size) if asked.is_telling else 0.0)
+    return Plan(terms, _scale(asked, known, size) if asked.is_telling else 0.0)
 
 
-def rarity(size: int, frequency: int) -> float:
-    """Return what a term counts that ``frequency`` of ``size`` texts have."""
-    return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
+def _beside(asked: Asked, known: dict[str, int], frequencies: Mapping[str, int]) -> dict[str, float]:
+    """Return the terms beside the words, with their weights.
+
+    A word that is ``known`` as a part of others alone is as frequent as that from here on.
+    """
+    beside = dict.fromkeys(asked.pairs, _PAIR_WEIGHT)
+    for run in asked.runs:
+        word = run.words[0]
+        if run.as_part and not known[word]:
+            beside[run.as_part] = _PART_WEIGHT
+            known[word] = frequencies[run.as_part]
+        if max([known[word] for word in run.words]) <= _UNKNOWN_FREQUENCY:
+            for gram in run.grams:
+                beside[gram] = beside.get(gram, 0.0) + _GRAM_WEIGHT
+        elif run.root:
+            beside[run.root] = beside.get(run.root, 0.0) + _ROOT_WEIGHT
+    return beside
 
 
-def _scale(asked: Asked, frequencies: dict[str, int], size: int) -> float:
+def _scale(asked: Asked, known: dict[str, int], size: int) -> float:
     """Return what makes scores comparable between questions, and between indexes of any size."""
+    rarities, elsewhere = rarities_of(size), rarities_of(size + _OTHER_TEXTS)
     here = there = total = 0.0
     for word, weight in asked.words.items():
-        frequency = frequencies[word]
+        frequency = known[word]
         if not frequency and word in asked.small:
             continue
-        told = weight * rarity(size + _OTHER_TEXTS, frequency)
+        told = weight * elsewhere[frequency]
         total += told
         if frequency:
-            here += weight * rarity(size, frequency)
+            here += weight * rarities[frequency]
             there += told
     if here <= 0:
-        here, there = rarity(size, 1), rarity(size + _OTHER_TEXTS, 1)
+        here, there = rarities[1], elsewhere[1]
     return there / here / math.sqrt(total) if total > 0 else 0.0

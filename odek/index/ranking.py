@@ -12,7 +12,7 @@ from odek.index.units import ALONE, KINDS, SHARES, Part
 
 __all__ = ["Candidate", "by_document"]
 
-_WHOLE = int(Part.WHOLE)
+_WHOLE = 1 << Part.WHOLE
 _TEXT_ALONE = 1 << Part.TEXT
 
 
@@ -44,18 +44,18 @@ def by_document(
     several: dict[int, list[Any]] = {}  # documents of more than one part
     for (score, address), version, bits in units:
         traits = bits & _TRAITS
-        parts, part = traits >> 5, traits >> 3 & 3
+        parts, part, share = _ROLES[traits]
         if parts == _TEXT_ALONE:
             rows.append([score, version, traits, parts, score, address, None])
             continue
         row = several.get(version)
         if row is None:
-            row = several[version] = [unseen, version, traits, 0, 0.0, None, None]
+            several[version] = row = [unseen, version, traits, 0, 0.0, None, None]
             rows.append(row)
-        elif row[_SEEN] >> part & 1:  # another passage, which is worse
+        elif row[_SEEN] & part:  # another passage, which is worse
             continue
-        row[_SEEN] |= 1 << part
-        row[_SCORE] += SHARES[parts][part] * (score - unseen)
+        row[_SEEN] |= part
+        row[_SCORE] += share * (score - unseen)
         if part == _WHOLE:
             row[_WHOLE_AT] = address
         elif row[_SHOWN_AT] is None:
@@ -70,5 +70,14 @@ def by_document(
 
 # Numbers of more than some bits cost twice the time: the key of the facet is left out.
 _TRAITS = 0xFF
+
+
+def _role(traits: int) -> tuple[int, int, float]:
+    parts, part = traits >> 5, min(traits >> 3 & 3, len(Part) - 1)
+    return parts, 1 << part, SHARES[parts][part]
+
+
+_ROLES = tuple(map(_role, range(_TRAITS + 1)))
+"""By the traits of a unit: the parts of its document and its own, as bits, and the share of that."""
 
 _SCORE, _SEEN, _ALONE, _SHOWN_AT, _WHOLE_AT = 0, 3, 4, 5, 6

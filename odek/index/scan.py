@@ -39,7 +39,7 @@ def scan(documents: Iterable[Document], query: str, count: int, where: Filter) -
     scopes = scopes_of(where)
     counted = [unit for document in known if scope_of(document) in scopes for unit in units[document.id]]
     frequencies = Counter(term for unit in counted for term in unit.terms)
-    planned = plan(ask(query), len(counted), frequencies.__getitem__)
+    planned = plan(ask(query), len(counted), frequencies)
     score = partial(_score, planned, average)
     hits = [
         hit

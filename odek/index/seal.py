@@ -8,7 +8,6 @@ generation that is not as it was sealed, and is not read either.
 """
 
 import os
-import stat
 from pathlib import Path
 
 import msgspec
@@ -20,8 +19,9 @@ __all__ = ["SEAL", "Seal", "make_seal", "verified"]
 
 SEAL = "seal"
 
-# tantivy's list of files that it may remove: it changes before a commit, and readers take nothing from it.
-_LIST = ".managed.json"
+# tantivy's list of segments: their ids, with hyphens in them, begin the names of their files.
+_COMMITTED = "meta.json"
+_ID_CHARACTERS = 32
 
 # Each file has some 60 bytes in it, each segment seven files, and there are some tens of segments.
 _SEAL_BYTES = 1_000_000
@@ -39,7 +39,9 @@ Seal = dict[str, _File]
 
 
 def make_seal(directory: Path, before: Seal) -> Seal:
-    """Seal ``directory`` as it is; what ``before`` vouched for is not read again.
+    """Seal what ``directory`` is as committed; what ``before`` vouched for is not read again.
+
+    A merge of segments may be on its way beside that: its files are of no segment that is committed.
 
     The seal is not synced: if it is lost with the power, the index is made anew.
 
@@ -48,10 +50,12 @@ def make_seal(directory: Path, before: Seal) -> Seal:
         OSError: a file cannot be read.
     """
     seal: Seal = {}
+    committed = (directory / _COMMITTED).read_bytes().decode("utf-8", "replace").replace("-", "")
     for path in directory.iterdir():
-        status = path.lstat()
-        if path.name in {SEAL, _LIST} or path.suffix == ".lock" or not stat.S_ISREG(status.st_mode):
+        segment = path.name[:_ID_CHARACTERS]
+        if path.name != _COMMITTED and (len(segment) < _ID_CHARACTERS or segment not in committed):
             continue
+        status = path.lstat()
         known = before.get(path.name)
         if known is None or (known.size_bytes, known.changed_ns) != (status.st_size, status.st_ctime_ns):
             known = _File(status.st_size, status.st_ctime_ns, _checksum(path))

@@ -25,7 +25,6 @@ __all__ = [
     "matched_spans",
     "pairs_of",
     "read",
-    "telling_words",
 ]
 
 VERSION = 3
@@ -226,22 +225,14 @@ def _ngrams(text: str, size: int) -> list[str]:
     return [text[at : at + size] for at in range(len(text) - size + 1)] or [text]
 
 
-def telling_words(text: str) -> set[str]:
-    """Return the terms of ``text`` that say something, but for pairs and n-grams."""
-    return _telling(read(text))
-
-
-def _telling(text: Text) -> set[str]:
-    return {word for run in text.runs if not run.stopped for word in run.words}
-
-
 def matched_spans(text: str, query: str) -> list[tuple[int, int]]:
     """Return where in ``text`` a telling term of ``query`` stands, in order, without overlaps.
 
     In a query of small words alone these are what tells.
     """
     asked = read(query)
-    wanted = _telling(asked) or {word for run in asked.runs for word in run.words}
+    telling = {word for run in asked.runs if not run.stopped for word in run.words}
+    wanted = telling or {word for run in asked.runs for word in run.words}
     spans: list[tuple[int, int]] = []
     for match in _RUN.finditer(text):
         kind = match.lastgroup or ""

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-from odek.index.tokens import matched_spans, telling_words
+from odek.index.query import ask
+from odek.index.tokens import matched_spans
 from odek.text import clip_bytes
 
 __all__ = ["marked", "quotation", "snippet"]
@@ -25,26 +26,27 @@ def quotation(passage: str, query: str, limit_bytes: int = QUOTATION_BYTES) -> s
         return ""
     wanted = _wanted(query)
     folded = [line.casefold() for line in lines]
+    sizes = [len(line.encode()) for line in lines]
     # Stems are beginnings of words as a rule, so that looking for them is enough to find the place.
     shared = [sum(map(line.__contains__, wanted)) for line in folded]
-    first = last = max(range(len(lines)), key=shared.__getitem__)
-    if len(lines[first].encode()) > limit_bytes:
+    first = last = shared.index(max(shared))
+    room = limit_bytes - sizes[first]
+    if room < 0:
         return _around(lines[first], folded[first], wanted, limit_bytes)
-    room = limit_bytes - len(lines[first].encode())
     while True:
-        around = [at for at in (last + 1, first - 1) if 0 <= at < len(lines)]
-        fitting = [at for at in around if len(lines[at].encode()) < room]
-        if not fitting:
+        around = [at for at in (last + 1, first - 1) if 0 <= at < len(lines) and sizes[at] < room]
+        if not around:
             break
-        at = max(fitting, key=lambda at: shared[at])
+        at = max(around, key=shared.__getitem__)
         first, last = min(first, at), max(last, at)
-        room -= len(lines[at].encode()) + 1
+        room -= sizes[at] + 1
     return clip_bytes("\n".join(lines[first : last + 1]), limit_bytes)
 
 
 @lru_cache(maxsize=8)  # a turn quotes three episodes about one question
 def _wanted(query: str) -> frozenset[str]:
-    return frozenset(word for word in telling_words(query) if len(word) >= _TELLING_CHARACTERS)
+    words = {word for run in ask(query).runs for word in run.words}
+    return frozenset(word for word in words if len(word) >= _TELLING_CHARACTERS)
 
 
 def _around(line: str, folded: str, wanted: frozenset[str], limit_bytes: int) -> str:

@@ -1,5 +1,6 @@
 """Several processes that read and write one index at the same time, and what one of them cannot write."""
 
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from odek.index.document import Document
-from odek.index.engine import open_index
+from odek.index.engine import Index, open_index
 from tests.support.index_texts import documents
 from tests.support.index_writer import opened
 from tests.support.scratch import scratch
@@ -105,3 +106,39 @@ def test_of_two_rebuilds_at_once_one_is_done(tmp_path: Path) -> None:
     assert index.rebuild()
     assert late == [False]
     assert [hit.id for hit in other.search("mark3x", 1)] == ["d3"]
+
+
+def wordy_documents() -> list[Document]:
+    """Return so many documents of rare words that merging them takes a fifth of a second and more."""
+    return [
+        Document(id=f"w{number}", kind="episode", text=" ".join(f"{word % 7}w{word:x}" for word in words))
+        for number in range(1_000)
+        for words in [random.Random(number).choices(range(20_000), k=60)]
+    ]
+
+
+def found(index: Index, word: str) -> str:
+    """Return the id of the document that is found first, "" if there is none."""
+    return next((hit.id for hit in index.search(word, 1)), "")
+
+
+def test_a_write_is_found_while_its_segments_are_merged_and_whoever_dies_then_loses_nothing() -> None:
+    """The eighth small write starts a merge: others find it meanwhile, and without the writer ever after."""
+    with scratch() as directory:
+        reader = open_index(directory, "test", wordy_documents)
+        reader.rebuild()
+        writer = start("index_writer", directory, 20, 1, 0)
+        try:
+            while found(reader, "mark6x") != "d6" and writer.poll() is None:
+                pass
+        finally:
+            writer.kill()
+        said, failed = writer.communicate()
+
+        assert failed == ""
+        assert said.splitlines()[-1] == "added 6"
+        for each in (reader, open_index(directory, "test", wordy_documents)):
+            assert found(each, "mark6x") == "d6"
+            assert not each.needs_rebuild
+        reader.add(documents(1, start=30))
+        assert found(reader, "mark30x") == "d30"
