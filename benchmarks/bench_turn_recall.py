@@ -46,6 +46,7 @@ from odek.index.document import Filter  # noqa: E402
 from odek.memory.context_text import context_text  # noqa: E402
 from odek.memory.episode import Entry, Episode, Provenance, encode_index, preview  # noqa: E402
 from odek.memory.episodes import EpisodeStore  # noqa: E402
+from odek.memory.eviction import EpisodeLimits  # noqa: E402
 from odek.memory.facts import FactLimits  # noqa: E402
 from odek.memory.journal import digest  # noqa: E402
 from odek.memory.service import Memory, MemoryParts, open_memory  # noqa: E402
@@ -68,6 +69,8 @@ IMPORTED = (
     "tantivy",
 )
 CREATED_AT = "2026-05-01T10:00:00Z"
+# By default the first episode that is stored would evict all but 500.
+KEEP_ALL = EpisodeLimits(max_episodes=0)
 TARGETS = {
     "recall_ms": {"500": 0.25, "of fts5_ms": 0.5},
     "first_ms": {"500": 10},
@@ -241,7 +244,7 @@ async def timed(memory: Memory, query: str) -> float:
 
 async def added_seconds(home: Path, memory: Memory, number: int) -> float:
     """Store an episode as another process would, and return how long the question takes that finds it."""
-    store = EpisodeStore(home / "memory", None)
+    store = EpisodeStore(home / "memory", KEEP_ALL)
     text = f"The harbour pilot number {number} prefers tea in a xylophone."
     await trio.to_thread.run_sync(
         lambda: store.write(f"added-{number}", text, turns=3, provenance=Provenance())
@@ -256,7 +259,7 @@ async def added_seconds(home: Path, memory: Memory, number: int) -> float:
 
 async def taken_up_seconds(home: Path, memory: Memory, other: Memory, number: int) -> tuple[float, float]:
     """Store an episode; return how long it takes to index it, and how long the question of ``other``."""
-    store, name = EpisodeStore(home / "memory", None), f"taken-up-{number}"
+    store, name = EpisodeStore(home / "memory", KEEP_ALL), f"taken-up-{number}"
     text = f"The lighthouse keeper number {number} collects barometers."
     await trio.to_thread.run_sync(lambda: store.write(name, text, turns=3, provenance=Provenance()))
     begun = time.perf_counter()
