@@ -1,8 +1,8 @@
 """How well and how fast are texts found by their words?
 
-By the number of documents of 75 words. Each size and engine is built by a process of its
-own; then the engines are asked in turns, each turn by processes that have just begun, so
-that other work on the machine hits them alike.
+By the number of documents; each has 75 words, as the summary of a conversation, or as many as
+``--words`` says. Each size and engine is built by a process of its own; then the engines are asked
+in turns, each turn by processes that have just begun, so that other work on the machine hits them alike.
 
 - ``build_s`` and ``files_mb``: made from nothing;
 - ``open_ms``: opened, and the first question answered, imports done (median of the turns);
@@ -20,7 +20,7 @@ The engines: ``odek``, this index; ``semantic``, the same with the word vectors 
 ``bm25()``; ``tantivy`` with its own English tokenizer; ``bm25s``; ``rp``, the cosine of hashed words.
 
     python benchmarks/bench_recall.py [--sizes 500,5000,50000,500000] [--engines odek,fts5]
-                                      [--sets DIRECTORY] [--out FILE]
+                                      [--words 75] [--sets DIRECTORY] [--out FILE]
 
 prints one JSON object; with ``--out`` it is also written there after each size.
 """
@@ -44,8 +44,8 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.bench_vectors import lines, milliseconds, private_mb, set_names  # noqa: E402 - beside this
-from benchmarks.recall_engines import ENGINES, missing, parameters  # noqa: E402
-from odek.bench.corpus import SEED, seeded_documents, seeded_questions  # noqa: E402
+from benchmarks.recall_engines import ENGINES, Documents, missing, parameters  # noqa: E402
+from odek.bench.corpus import SEED, WORDS, seeded_documents, seeded_questions  # noqa: E402
 from odek.bench.machine import this_machine  # noqa: E402
 from odek.bench.metrics import DEPTH, quality, spread  # noqa: E402
 from odek.index.document import Document  # noqa: E402
@@ -64,14 +64,17 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="documents (%(default)s)")
+    parser.add_argument("--words", type=int, default=WORDS, help="of a document (%(default)s)")
     parser.add_argument("--engines", default=",".join(ENGINES), help="what is compared (%(default)s)")
     parser.add_argument("--sets", type=Path, help="questions and documents with known answers")
     parser.add_argument("--out", type=Path, help="a file for what there is so far")
-    parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=6, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        work, engine, directory, size, turn = arguments.child
-        figures = WORK[work](engine, Path(directory), int(size), int(turn))
+        work, engine, directory, size, words, turn = arguments.child
+        figures = WORK[work](
+            engine, Path(directory), partial(seeded_documents, int(size), int(words)), int(turn)
+        )
         print(json.dumps(figures))
         return
     report: dict[str, Any] = {}
@@ -90,7 +93,7 @@ def measured(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     names = [name for name in wanted if name not in absent]
     report: dict[str, Any] = {
         "machine": msgspec.to_builtins(this_machine()),
-        "corpus": f"made up, seed {SEED}, of 75 words each",
+        "corpus": f"made up, seed {SEED}, of {arguments.words} words each",
         "engines": {name: absent.get(name) or parameters(name) for name in wanted},
     }
     if arguments.sets:
@@ -98,26 +101,27 @@ def measured(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     report["documents"] = {}
     yield report
     for size in filter(None, arguments.sizes.split(",")):
-        report["documents"][size] = of_size(size, names)
+        report["documents"][size] = of_size(size, arguments.words, names)
         yield report
 
 
-def of_size(size: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+def of_size(size: str, words: int, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return what each engine costs with so many documents."""
     figures: dict[str, dict[str, Any]] = {}
     asked: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as scratch:
-        documents = list(seeded_documents(min(int(size), ASKED_TEXTS)))
+        documents = list(seeded_documents(min(int(size), ASKED_TEXTS), words))
         asked_texts = [each.text for each in seeded_questions(documents)]
         (Path(scratch) / QUESTIONS_FILE).write_text(json.dumps(asked_texts))
+        part = partial(child, Path(scratch), size, words)
         for name in names:
             (Path(scratch) / name).mkdir()
-            figures[name] = child("build", name, scratch, size)
+            figures[name] = part("build", name)
         for turn in range(TURNS):
             for name in names:
-                asked[name].append(child("ask", name, scratch, size, turn))
+                asked[name].append(part("ask", name, turn))
         for name in names:
-            figures[name] |= together(asked[name]) | child("add", name, scratch, size)
+            figures[name] |= together(asked[name]) | part("add", name)
     ours = figures.get("odek", {}).get("query_ms", {}).get("p50")
     for each in figures.values():
         each["times_ours"] = round(each["query_ms"]["p50"] / ours, 2) if ours else None
@@ -134,26 +138,25 @@ def together(turns: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def child(work: str, engine: str, scratch: str, size: str, turn: int = 0) -> dict[str, Any]:
+def child(scratch: Path, size: str, words: int, work: str, engine: str, turn: int = 0) -> dict[str, Any]:
     """Do a part of the work in a process of its own."""
     tell(f"{size} documents, {engine}: {work}")
-    place = str(Path(scratch) / engine)
-    command = [sys.executable, __file__, "--child", work, engine, place, size, str(turn)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    given = [work, engine, str(scratch / engine), size, str(words), str(turn)]
+    done = subprocess.run([sys.executable, __file__, "--child", *given], check=True, stdout=subprocess.PIPE)
     return dict(json.loads(done.stdout))
 
 
-def build(engine: str, directory: Path, size: int, turn: int) -> dict[str, float]:  # noqa: ARG001 - as the others
+def build(engine: str, directory: Path, documents: Documents, turn: int) -> dict[str, float]:  # noqa: ARG001 - as the others
     """Make the documents and let an engine keep them."""
     made = ENGINES[engine](directory)
     started = time.perf_counter()
-    made.build(partial(seeded_documents, size))
+    made.build(documents)
     seconds = time.perf_counter() - started
     used = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
     return {"build_s": round(seconds, 2), "files_mb": round(used / 1e6, 1)}
 
 
-def ask(engine: str, directory: Path, size: int, turn: int) -> dict[str, Any]:  # noqa: ARG001 - as the others
+def ask(engine: str, directory: Path, documents: Documents, turn: int) -> dict[str, Any]:  # noqa: ARG001 - as the others
     """Return what it costs to ask an engine the questions of a turn."""
     asked = questions(directory)[turn::TURNS]
     warm_up(engine)
@@ -170,7 +173,7 @@ def ask(engine: str, directory: Path, size: int, turn: int) -> dict[str, Any]:  
     return {"open_ms": opened, "query_s": taken, "private_mb": private_mb() - before_mb}
 
 
-def add(engine: str, directory: Path, size: int, turn: int) -> dict[str, Any]:  # noqa: ARG001 - as the others
+def add(engine: str, directory: Path, documents: Documents, turn: int) -> dict[str, Any]:  # noqa: ARG001 - as the others
     """Return what it costs to add a document, and to find it where another reader is open."""
     asked = questions(directory)
     warm_up(engine)

@@ -153,17 +153,19 @@ def seeded_corpus(size: int) -> Corpus:
     return Corpus("seeded", f"seed {SEED}", documents, seeded_questions(documents), note)
 
 
-def seeded_documents(size: int) -> Iterator[Document]:
-    """Yield ``size`` made-up texts; a smaller number of them is the beginning of a larger one."""
+def seeded_documents(size: int, words: int = WORDS) -> Iterator[Document]:
+    """Yield ``size`` made-up texts of so many ``words``; fewer texts are the first of more."""
     import numpy as np
 
-    words = _vocabulary()
-    shares = np.cumsum([1 / (rank + 3) for rank in range(len(words))])
+    vocabulary = _vocabulary()
+    shares = np.cumsum([1 / (rank + 3) for rank in range(len(vocabulary))])
     source = np.random.default_rng(SEED)
     for start in range(0, size, _BATCH_TEXTS):
-        drawn = np.searchsorted(shares, source.random((_BATCH_TEXTS, WORDS)) * shares[-1], side="right")
+        drawn = np.searchsorted(shares, source.random((_BATCH_TEXTS, words)) * shares[-1], side="right")
         for number, row in enumerate(drawn[: size - start].tolist(), start):
-            yield Document(f"d{number}", "episode", " ".join([words[at] for at in row]), created_at=number)
+            yield Document(
+                f"d{number}", "episode", " ".join([vocabulary[at] for at in row]), created_at=number
+            )
 
 
 def seeded_questions(documents: Sequence[Document]) -> tuple[Question, ...]:
