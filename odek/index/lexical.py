@@ -245,19 +245,18 @@ class LexicalIndex:
                     for record in records_of(document):
                         writer.add_document(record)
                 writer.commit()
-                self._show()
+                self._load()
+                if self._searcher.num_segments >= _MERGED_SEGMENTS:
+                    # A merge may be on its way, which may take seconds: others see the write meanwhile, and
+                    # who dies loses nothing but the merge. If it is done in the middle of this, all is below.
+                    with suppress(OSError, StoreError):
+                        _make_private(self.directory)
+                        self._seal = make_seal(self.directory, self._seal)
             finally:
-                # Ends the threads and frees tantivy's lock. Segments are merged first, if there are many:
-                # who reads has seen the write by then, and who dies has lost nothing but the merge.
-                writer.wait_merging_threads()
-            if self._searcher.num_segments >= _MERGED_SEGMENTS:
-                self._show()
-
-    def _show(self) -> None:
-        """Let everybody see what is committed."""
-        _make_private(self.directory)
-        self._seal = make_seal(self.directory, self._seal)
-        self._load()
+                writer.wait_merging_threads()  # ends the threads and frees tantivy's lock
+                _make_private(self.directory)
+            self._seal = make_seal(self.directory, self._seal)
+            self._load()
 
     def _load(self) -> None:
         self._index.reload()

@@ -42,15 +42,15 @@ def make_seal(directory: Path, before: Seal) -> Seal:
     """Seal what ``directory`` is as committed; what ``before`` vouched for is not read again.
 
     A merge of segments may be on its way beside that: its files are of no segment that is committed.
-
     The seal is not synced: if it is lost with the power, the index is made anew.
 
     Raises:
-        StoreError: it cannot be written.
-        OSError: a file cannot be read.
+        StoreError: it cannot be written, or a merge was done meanwhile.
+        OSError: a file cannot be read, or such a merge has removed it.
     """
     seal: Seal = {}
-    committed = (directory / _COMMITTED).read_bytes().decode("utf-8", "replace").replace("-", "")
+    listed = (directory / _COMMITTED).read_bytes()
+    committed = listed.decode("utf-8", "replace").replace("-", "")
     for path in directory.iterdir():
         segment = path.name[:_ID_CHARACTERS]
         if path.name != _COMMITTED and (len(segment) < _ID_CHARACTERS or segment not in committed):
@@ -60,6 +60,8 @@ def make_seal(directory: Path, before: Seal) -> Seal:
         if known is None or (known.size_bytes, known.changed_ns) != (status.st_size, status.st_ctime_ns):
             known = _File(status.st_size, status.st_ctime_ns, _checksum(path))
         seal[path.name] = known
+    if (directory / _COMMITTED).read_bytes() != listed:
+        raise StoreError(f"{directory} has changed while it was sealed")
     replace_file(directory / SEAL, msgspec.json.encode(seal), durable=False)
     return seal
 
