@@ -61,12 +61,7 @@ def scan(directory: Path) -> Scan:
                 except OSError:
                     continue  # gone meanwhile, or a link to nowhere
                 if stat.S_ISREG(status.st_mode):
-                    stamps[entry.name] = (
-                        status.st_ino,
-                        status.st_size,
-                        status.st_mtime_ns,
-                        status.st_ctime_ns,
-                    )
+                    stamps[entry.name] = _stamp(status)
     except (FileNotFoundError, NotADirectoryError):
         return Scan()
     except OSError as error:
@@ -81,8 +76,8 @@ def scan_of(directory: Path, names: Iterable[str]) -> Scan:
         StoreError: the directory is a link out of the home directory.
     """
     path = str(real_directory(directory))
-    found = ((name, _file_stamp(f"{path}/{name}")) for name in names if _is_memory(name))
-    return Scan({name: stamp for name, stamp in found if stamp is not None})
+    found = ((name, _status(f"{path}/{name}")) for name in names if _is_memory(name))
+    return Scan({name: _stamp(status) for name, status in found if status and stat.S_ISREG(status.st_mode)})
 
 
 def changed_names(before: Scan, after: Scan) -> frozenset[str]:
@@ -135,11 +130,8 @@ async def watch(
 
 def stamp_of(path: str) -> Stamp | None:
     """Return what changes with the file at ``path``, a link followed; None when there is none."""
-    try:
-        status = os.stat(path)  # noqa: PTH116 - some for each turn
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    status = _status(path)
+    return None if status is None else _stamp(status)
 
 
 async def _set_when_cancelled(stop: trio.Event) -> None:
@@ -150,14 +142,14 @@ async def _set_when_cancelled(stop: trio.Event) -> None:
         stop.set()
 
 
-def _file_stamp(path: str) -> Stamp | None:
-    """Return the stamp of what must be a regular file, a link followed."""
+def _status(path: str) -> os.stat_result | None:
     try:
-        status = os.stat(path)  # noqa: PTH116 - as in ``stamp_of``
+        return os.stat(path)  # noqa: PTH116 - some for each turn
     except OSError:
         return None
-    if not stat.S_ISREG(status.st_mode):
-        return None
+
+
+def _stamp(status: os.stat_result) -> Stamp:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
