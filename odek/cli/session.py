@@ -136,7 +136,7 @@ def _list(directory: str, arguments: argparse.Namespace) -> None:
             print(_row(head, changed_ns, width))
         if len(shown) < len(found):
             print(f"… {len(found) - len(shown):,} older ones; --limit 0 shows all")
-        if kept := kept_originals(directory):
+        if kept := sum(map(len, kept_originals(directory).values())):
             print(
                 f"! damaged states that were kept when a session was mended: {kept} (*.damaged-* beside it)"
             )

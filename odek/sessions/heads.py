@@ -4,6 +4,7 @@ Order is that of the last change of the files.
 """
 
 import os
+import stat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odek.errors import StoreError
@@ -77,11 +78,9 @@ def resolve(directory: "Path | str", reference: str = "") -> str:
     Raises:
         StoreError: none is meant, or more than one.
     """
-    if reference:
-        check_id(reference)
-    matching = [session for session, _ in newest_first(directory) if session.startswith(reference)]
-    if reference in matching:
+    if reference and _is_session(_file_name(directory, reference)):
         return reference
+    matching = [session for session, _ in newest_first(directory) if session.startswith(reference)]
     if not matching and not reference:
         raise StoreError(f"there is no session yet in {directory}")
     if not matching:
@@ -122,13 +121,18 @@ def read_head(directory: "Path | str", session: str) -> Head | None:
     )
 
 
-def kept_originals(directory: "Path | str") -> int:
-    """Return how many states of damaged sessions were kept aside in ``directory`` before they were mended."""
+def kept_originals(directory: "Path | str") -> "dict[str, list[str]]":
+    """Return, by session, the names of the states that were kept aside before damaged ones were mended."""
+    found: dict[str, list[str]] = {}
     try:
         with os.scandir(directory) as entries:
-            return sum(f"{SUFFIX}.damaged-" in entry.name for entry in entries)
+            for entry in entries:
+                session, mark, _ = entry.name.partition(f"{SUFFIX}.damaged-")
+                if mark:
+                    found.setdefault(session, []).append(entry.name)
     except OSError:
-        return 0
+        return {}
+    return found
 
 
 def _damage(start: bytes, end: bytes) -> str:
@@ -166,6 +170,14 @@ def fields_before_messages(text: str) -> tuple[dict[str, Any], bool]:
     except (ValueError, IndexError, RecursionError):
         return fields, False
     return fields, False
+
+
+def _is_session(path: str) -> bool:
+    """Tell whether there is a file of a session, as `newest_first` does."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def _file_name(directory: "Path | str", session: str) -> str:

@@ -1,7 +1,7 @@
 """The directory of sessions: creating, opening, and what a person does with them."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -109,7 +109,7 @@ class SessionStore:
         session = self._resolve(reference)
         head = read_head(self._directory, session)
         if head is None:
-            raise StoreError(f"there is no session {session} in {self._directory}")
+            raise self._missing(session)
         return head
 
     def delete(self, reference: str) -> Deleted:
@@ -119,23 +119,11 @@ class SessionStore:
             StoreBusyError: a process has it open; says which.
             StoreError: there is no such session, or more than one, or it cannot be removed.
         """
-        from odek.trust.audit import AuditTrail
-
         session = self._resolve(reference)
-        lock = self._own(session)
-        removed = False
-        try:
-            from odek.sessions.heads import read_head
-
-            head = read_head(self._directory, session)
-            path = session_path(self._directory, session)
-            # The session itself last: stopped half-way, it can be named and deleted again.
-            AuditTrail(audit_path(self._directory, session)).remove()
-            files = sum(map(remove_file, [*path.parent.glob(f"{path.name}.damaged-*"), path]))
-            removed = True
-        finally:
-            lock.release(remove=removed)
-        return Deleted(session, head.task if head else "", files)
+        gone = self._delete(session)
+        if gone is None:
+            raise self._missing(session)
+        return gone
 
     def trim(self, reference: str, turns: int) -> Trimmed:
         """Keep the system message and the newest ``turns`` turns of a session.
@@ -163,17 +151,20 @@ class SessionStore:
         Raises:
             StoreError: one of them cannot be removed; those before it are gone.
         """
+        from odek.sessions.heads import kept_originals, newest_first
+
         oldest_ns = time.time_ns() - days * _DAY_SECONDS * 10**9
         deleted: list[Deleted] = []
         busy: list[str] = []
-        from odek.sessions.heads import newest_first
-
+        kept = kept_originals(self._directory)
         for session, changed_ns in newest_first(self._directory):
             if changed_ns < oldest_ns:
                 try:
-                    deleted.append(self.delete(session))
+                    gone = self._delete(session, kept.get(session, ()), changed_ns=changed_ns)
                 except StoreBusyError:
                     busy.append(session)
+                else:
+                    deleted += [gone] if gone is not None else []
         return deleted, busy
 
     def stale_locks(self, *, remove: bool) -> Iterator[Path]:
@@ -193,6 +184,44 @@ class SessionStore:
             lock.release(remove=remove and stale)
             if stale:
                 yield path
+
+    def _delete(
+        self, session: str, kept: Iterable[str] | None = None, *, changed_ns: int | None = None
+    ) -> Deleted | None:
+        """Delete a session; None when it is gone already, or has changed since ``changed_ns``.
+
+        ``kept`` names the copies of its damaged states, where somebody has looked for them.
+
+        Raises:
+            StoreBusyError: a process has it open; says which.
+            StoreError: it cannot be removed.
+        """
+        from odek.sessions.heads import kept_originals, read_head
+        from odek.trust.audit import AuditTrail
+
+        lock = self._own(session)
+        path = session_path(self._directory, session)
+        removed = False
+        try:
+            head = read_head(self._directory, session)
+            if head is None:  # another process was faster
+                removed = True
+                return None
+            # Looked at again under the lock: its owner may have gone on with it and ended meanwhile.
+            if changed_ns is not None and path.lstat().st_mtime_ns != changed_ns:
+                return None
+            if kept is None:
+                kept = kept_originals(self._directory).get(session, ())
+            # The session itself last: stopped half-way, it can be named and deleted again.
+            AuditTrail(audit_path(self._directory, session)).remove()
+            files = sum(map(remove_file, [*(path.with_name(name) for name in kept), path]))
+            removed = True
+        finally:
+            lock.release(remove=removed)
+        return Deleted(session, head.task, files)
+
+    def _missing(self, session: str) -> StoreError:
+        return StoreError(f"there is no session {session} in {self._directory}")
 
     def _resolve(self, reference: str) -> str:
         """Return the id that ``reference`` means."""
@@ -215,7 +244,7 @@ class SessionStore:
         try:
             data = read_file(path, limit_bytes=READ_LIMIT_BYTES)
         except FileNotFoundError:
-            raise StoreError(f"there is no session {session} in {self._directory}") from None
+            raise self._missing(session) from None
         from odek.sessions.reading import read_session  # a new session does without
 
         return read_session(data, session, path), data
