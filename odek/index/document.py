@@ -16,7 +16,8 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``transcript`` is what an episode's session said in its own words; a match there
     finds the episode. ``facet`` is a finer kind that a filter may bar, such as an atom's
-    type. ``created_at`` is in seconds since 1970 and decides between equals.
+    type. ``created_at`` is in seconds since 1970 and decides between equals. ``state`` is what
+    the owner of the text calls its present state; it comes back with a hit.
     """
 
     id: str
@@ -27,6 +28,7 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True):
     facet: str = ""
     trusted: bool = True
     created_at: int = 0
+    state: str = ""
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -62,7 +64,8 @@ class Hit(msgspec.Struct, frozen=True):
     """A document that was found.
 
     ``score`` orders the hits of one query; ``relevance`` compares between queries and is
-    what a floor is set on. ``passage`` is the part of the document that matches best.
+    what a floor is set on. ``passage`` is the part of the document that matches best, and
+    ``state`` the one that the document was indexed in.
     """
 
     id: str
@@ -71,6 +74,7 @@ class Hit(msgspec.Struct, frozen=True):
     relevance: float
     passage: str
     created_at: int = 0
+    state: str = ""
 
 
 def key_of(name: str) -> int:
@@ -98,5 +102,6 @@ def cleaned(document: Document) -> Document:
         transcript=without_surrogates(document.transcript),
         project=without_surrogates(document.project),
         facet=without_surrogates(document.facet),
+        state=without_surrogates(document.state),
         created_at=int(document.created_at),
     )

@@ -292,6 +292,7 @@ class Index:
                 each.relevance,
                 each.stored.text,
                 each.stored.created_at,
+                each.stored.state,
             )
             for each in found
         ]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "HEAD", "LENGTH_TERM", "LENGTH_TERMS", "Stored", "key_text", "new_schema", "records_of"]
 
-FORMAT = 3
+FORMAT = 4
 """Of the fields below."""
 
 HEAD: Final = "h"
@@ -35,6 +35,7 @@ class Stored(msgspec.Struct, frozen=True, array_like=True):
     kind: Kind
     created_at: int
     text: str
+    state: str
 
 
 def new_schema() -> "tantivy.Schema":
@@ -78,7 +79,7 @@ def _record(document: Document, unit: Unit, shown: str, *, is_head: bool) -> "ta
     scope = scope_of(document)
     terms = [*index_terms(unit.text), *[LENGTH_TERM] * LENGTH_TERMS]
     traits = [f"p{key_of(document.project):x}", f"f{key_of(document.facet):x}", *([HEAD] if is_head else [])]
-    stored = Stored(document.id, document.kind, document.created_at, shown)
+    stored = Stored(document.id, document.kind, document.created_at, shown, document.state)
     record = tantivy.Document()
     record.add_text("key", key_text(document.id))
     record.add_text("terms", scope + f" {scope}".join(terms))

@@ -76,4 +76,4 @@ def _hit(document: Document, scored: list[tuple[float, _Scanned]], scale: float)
     if total <= 0:
         return None
     relevance = max(total, ALONE * alone) * scale * RELEVANCE_OF_KIND[document.kind]
-    return Hit(document.id, document.kind, total, relevance, shown.text, document.created_at)
+    return Hit(document.id, document.kind, total, relevance, shown.text, document.created_at, document.state)

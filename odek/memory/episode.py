@@ -34,7 +34,10 @@ UNKNOWN_PROVENANCE = "unknown_provenance"
 """The source of an episode of whose session nothing is known."""
 
 
-class Provenance(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+# The three below can be in no cycle, and a list has thousands: the garbage collector need not look at them.
+
+
+class Provenance(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Where an episode's content comes from.
 
     ``untrusted`` with its ``sources`` is never taken back; an approval by a person or by
@@ -57,7 +60,7 @@ class Provenance(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
         return 2 if not self.untrusted else int(self.is_recallable)
 
 
-class Episode(msgspec.Struct, frozen=True, kw_only=True):
+class Episode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What the index says of one session's summary.
 
     ``summary`` is a preview on one line; the whole text is in a file of its own, and
@@ -84,7 +87,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
         return (created.timestamp() if created else 0.0, self.session_id)
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """An episode and its bytes in the index, which are kept as they are while nothing changes."""
 
     episode: Episode

@@ -46,7 +46,8 @@ class EpisodeFinder:
         self, directory: Path, episodes: EpisodeReader, index: MemoryIndex, limiter: trio.CapacityLimiter
     ) -> None:
         self._index = index
-        self._shelf = Shelf(directory, episodes)
+        list_is_indexed = partial(index.upkeep.is_settled, "episode", Scan(is_whole=False))
+        self._shelf = Shelf(directory, episodes, list_is_indexed)
         self._limiter = limiter
         self._seen: Scan | None = None
 
@@ -67,8 +68,8 @@ class EpisodeFinder:
             self._seen = seen
         hits = await self._index.search(query, count, _TRUSTED, floor=floor)
         episodes = await self._episodes(hits)
-        if not all(self._is_current(hit, episodes[hit.id]) for hit in hits):
-            await self._index.freshen(_ALL.kinds)
+        if changed := [hit.id for hit in hits if not _is_current(hit, episodes[hit.id])]:
+            await self._index.freshen(_ALL.kinds, only=changed)
             hits = await self._index.search(query, count, _TRUSTED, floor=floor)
             episodes = await self._episodes(hits)
         found = tuple(
@@ -76,7 +77,7 @@ class EpisodeFinder:
             for hit in hits
             if (each := episodes[hit.id]).document is not None
             and each.is_recallable
-            and self._is_current(hit, each)
+            and _is_current(hit, each)
         )
         return FoundEpisodes(found, await self._left_out(query, count, floor) if explain else ())
 
@@ -110,16 +111,16 @@ class EpisodeFinder:
         names = {hit.id: subject_of(hit.id) for hit in hits}
         episodes = self._shelf.at_hand(names.values())
         if episodes is None:
-            episodes = await self._in_thread(partial(self._shelf.fetch, tuple(names.values())))
+            states = {names[hit.id]: hit.state for hit in hits}
+            episodes = await self._in_thread(partial(self._shelf.fetch, states))
         return {name: episodes[subject] for name, subject in names.items()}
-
-    def _is_current(self, hit: IndexHit, episode: Shelved) -> bool:
-        """Tell whether an episode was found by what its file says, or by what its session said under it."""
-        if episode.document is None:
-            return False
-        return hit.passage in episode.document.text or self._index.upkeep.version_of(hit.id).startswith(
-            f"{episode.version}/"
-        )
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
         return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
+
+
+def _is_current(hit: IndexHit, episode: Shelved) -> bool:
+    """Tell whether an episode was found by what its file says, or by what its session said under it."""
+    return episode.document is not None and (
+        hit.state == episode.state or hit.passage in episode.document.text
+    )

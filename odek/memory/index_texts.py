@@ -1,9 +1,10 @@
 """The texts that the index is made of, each kind behind the same seam; here the episodes. Blocks."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -11,13 +12,67 @@ from odek.errors import StoreError
 from odek.index.document import Document, Kind
 from odek.memory.episode import Episode
 from odek.memory.episode_reader import EpisodeReader, rejection
-from odek.memory.places import INTENT, is_episode_id
-from odek.memory.watch import Scan, Stamp, scan, scan_of
+from odek.memory.episode_state import parse_state, stamp_word, state_of
+from odek.memory.journal import digest
+from odek.memory.places import INDEX, INTENT, body_name, is_episode_id
+from odek.memory.watch import Scan, Stamp, is_episode_file, scan, scan_of, stamp_of
 
-__all__ = ["Conversations", "EpisodeTexts", "Sessions", "Texts", "document_id", "own_version", "subject_of"]
+__all__ = [
+    "Conversations",
+    "EpisodeTexts",
+    "Look",
+    "Sessions",
+    "Texts",
+    "Versions",
+    "document_id",
+    "list_mark",
+    "subject_of",
+]
 
 BRIEF_EPISODES = 1_000
 """Summaries that a new index begins with, newest first; what is beyond is added piece by piece."""
+
+
+class Look:
+    """What there is on disk, looked at once however many ask, and not before.
+
+    Args:
+        memory: The memory's directory.
+        conversations: Where its sessions are, None without.
+        seen: The memory's directory as it is, if somebody has just looked.
+    """
+
+    def __init__(
+        self, memory: Path, conversations: "Conversations | None" = None, seen: Scan | None = None
+    ) -> None:
+        self._directory = memory
+        self._conversations = conversations
+        self._seen = seen
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the files count, or what lists them alone."""
+        return self._seen is None or self._seen.is_whole
+
+    @cached_property
+    def memory(self) -> Scan:
+        """The memory's directory."""
+        return scan(self._directory) if self._seen is None else self._seen
+
+    @cached_property
+    def sessions(self) -> Mapping[str, str]:
+        """What changes with the file of each session."""
+        return self._conversations.stamps() if self._conversations is not None else {}
+
+
+class Versions(msgspec.Struct, frozen=True):
+    """A version for each text that is to be indexed, by document id; another says: read it again.
+
+    They are not ``final`` when a text is being written at the moment, and keeps its old one so long.
+    """
+
+    by_id: dict[str, str]
+    final: bool = True
 
 
 class Texts(Protocol):
@@ -28,15 +83,21 @@ class Texts(Protocol):
         """What they are."""
         ...
 
-    def versions(
-        self, known: Mapping[str, str], seen: Scan | None = None, only: Collection[str] | None = None
-    ) -> dict[str, str]:
-        """Return a version for each text that is to be indexed, by document id; costs a scan.
+    def mark(self, look: Look) -> str:
+        """Return what changes with any of the texts that are to be indexed; "" if that cannot be told.
 
-        Another version says that the text is to be read again. ``known`` are the versions in
-        the index: a text that is being written at the moment may keep its old one. ``seen`` is
-        the memory's directory as it is, if somebody has just looked. With ``only`` it is about
-        the texts of these subjects, and no other file is looked at.
+        A look that is not whole gives the part of it that is before the first "/".
+
+        Raises:
+            StoreError: they cannot be listed.
+        """
+        ...
+
+    def versions(self, known: Mapping[str, str], look: Look, only: Collection[str] | None = None) -> Versions:
+        """Return the versions of what is to be indexed.
+
+        ``known`` are those in the index. With ``only`` it is about the texts of these subjects, and
+        no other file is looked at.
 
         Raises:
             StoreError: they cannot be listed.
@@ -86,13 +147,12 @@ def subject_of(document: str) -> str:
     return document.partition("/")[2]
 
 
-def own_version(episode: Episode, stamp: Stamp | None) -> str:
-    """Return what changes with the text of an episode and with what is known of its origin."""
-    inode, size, _, changed = stamp or (0, 0, 0, 0)
-    provenance = episode.provenance
-    return (
-        f"{inode:x}.{size:x}.{changed:x}.{provenance.rank}.{provenance.is_recallable:d}.{episode.created_at}"
-    )
+def list_mark(directory: Path) -> str:
+    """Return what changes with the list of the episodes; "" while a change of it is under way."""
+    path = str(directory)
+    if stamp_of(f"{path}/{INTENT}") is not None:
+        return ""
+    return stamp_word(stamp_of(f"{path}/{INDEX}"))
 
 
 class EpisodeTexts:
@@ -116,21 +176,28 @@ class EpisodeTexts:
         self._conversations = conversations
         self._poll = poll
 
-    def versions(
-        self, known: Mapping[str, str], seen: Scan | None = None, only: Collection[str] | None = None
-    ) -> dict[str, str]:
+    def mark(self, look: Look) -> str:
+        """Return the mark of the list, and if the look is whole that of the files and their sessions."""
+        listed = list_mark(self._directory)
+        if not listed or not look.is_whole:
+            return listed
+        files = sorted(item for item in look.memory.stamps.items() if is_episode_file(item[0]))
+        said = [look.sessions.get(name.removesuffix(".md"), "") for name, _ in files]
+        return f"{listed}/{digest(msgspec.json.encode((files, said)))}"
+
+    def versions(self, known: Mapping[str, str], look: Look, only: Collection[str] | None = None) -> Versions:
         """Return the versions: of the text, and of the session's file where that is indexed too."""
-        stamps = self._conversations.stamps(only) if self._conversations is not None else {}
         found: dict[str, str] = {}
-        for episode, stamp in self._listed(seen, only):
+        is_final = True
+        for episode, file, session in self._listed(known, look, only):
             name = document_id(self.kind, episode.session_id)
-            own = own_version(episode, stamp)
-            said = "" if episode.provenance.untrusted else stamps.get(episode.session_id, "")
-            version, before = f"{own}/{said}", known.get(name, "")
-            if version != before and said and before.startswith(f"{own}/") and self._is_open(episode):
-                version = before  # its words are taken up when the session rests
+            state = state_of(episode, file)
+            said = "" if episode.provenance.untrusted else session
+            version, before = f"{state}/{said}", known.get(name, "")
+            if version != before and said and before.startswith(f"{state}/") and self._is_open(episode):
+                version, is_final = before, False  # its words are taken up when the session rests
             found[name] = version
-        return found
+        return Versions(found, is_final)
 
     def read(self, document_id: str) -> Document | None:
         """Return an episode with what was said in its session, if both are to be trusted."""
@@ -142,20 +209,42 @@ class EpisodeTexts:
         read = (self._read(episode.session_id, with_session=False) for episode in newest)
         return [document for document in read if document is not None]
 
-    def _listed(self, seen: Scan | None, only: Collection[str] | None) -> list[tuple[Episode, Stamp | None]]:
-        if only is None:
-            found, seen = self._store.read_index(), scan(self._directory) if seen is None else seen
+    def _listed(self, known: Mapping[str, str], look: Look, only: Collection[str] | None) -> "list[_Listed]":
+        """Return the episodes that have a text."""
+        if only is not None:
+            ids = [name for name in only if is_episode_id(name)]
+            found = self._on_disk(self._store.listed(ids))
+        elif look.is_whole:
+            episodes, stamps, sessions = self._store.read_index(), look.memory.stamps, look.sessions
+            found = [_listed(episode, stamps, sessions) for episode in episodes]
         else:
-            names = [name for name in only if is_episode_id(name)]
-            found = self._store.listed(names)
-            seen = scan_of(self._directory, [f"{name}.md" for name in names]) if seen is None else seen
-        pairs = [(episode, seen.stamps.get(f"{episode.session_id}.md")) for episode in found]
+            found = self._as_known(self._store.read_index(), known)
         if self._store.exists(INTENT):  # a change that is decided and not yet carried out counts
-            return pairs
-        return [(episode, stamp) for episode, stamp in pairs if stamp is not None]
+            return found
+        return [each for each in found if each.file]
+
+    def _as_known(self, episodes: Sequence[Episode], known: Mapping[str, str]) -> "list[_Listed]":
+        """Return the episodes with the files that the index knows; what it does not know is looked at."""
+        found: list[_Listed] = []
+        others: list[Episode] = []
+        for episode in episodes:
+            state, _, said = known.get(document_id(self.kind, episode.session_id), "").rpartition("/")
+            before = parse_state(state)
+            if before is None:
+                others.append(episode)
+            else:
+                found.append(_Listed(episode, before.file, said))
+        return [*found, *self._on_disk(others)]
+
+    def _on_disk(self, episodes: Sequence[Episode]) -> "list[_Listed]":
+        ids = [episode.session_id for episode in episodes]
+        stamps = scan_of(self._directory, map(body_name, ids)).stamps
+        sessions = self._conversations.stamps(ids) if self._conversations is not None else {}
+        return [_listed(episode, stamps, sessions) for episode in episodes]
 
     def _read(self, session_id: str, *, with_session: bool) -> Document | None:
         self._poll()
+        file = stamp_word(stamp_of(f"{self._directory}/{session_id}.md"))  # before the text
         try:
             found = self._store.read(session_id)
         except StoreError:
@@ -169,6 +258,7 @@ class EpisodeTexts:
             text=found.text,
             trusted=provenance.is_recallable and not found.rejection,
             created_at=int(found.episode.age_key[0]),
+            state=state_of(found.episode, file),
         )
         if not with_session or provenance.untrusted or found.rejection:
             return document
@@ -183,3 +273,17 @@ class EpisodeTexts:
 
     def _is_open(self, episode: Episode) -> bool:
         return self._conversations is not None and self._conversations.is_open(episode.session_id)
+
+
+class _Listed(NamedTuple):
+    """An episode of the list, with what changes with its file, "" if there is none, and its session's."""
+
+    episode: Episode
+    file: str
+    session: str
+
+
+def _listed(episode: Episode, stamps: Mapping[str, Stamp], sessions: Mapping[str, str]) -> _Listed:
+    stamp = stamps.get(f"{episode.session_id}.md")
+    word = stamp_word(stamp) if stamp is not None else ""
+    return _Listed(episode, word, sessions.get(episode.session_id, ""))

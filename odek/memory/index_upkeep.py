@@ -5,9 +5,11 @@ texts follow as if they had changed. Whatever step a process dies at, the next g
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -15,7 +17,7 @@ from odek.errors import StoreBusyError, StoreError
 from odek.index.document import Document, Filter, Kind
 from odek.memory.catalogue import Catalogue
 from odek.memory.episode_reader import EpisodeReader
-from odek.memory.index_texts import EpisodeTexts, Sessions, Texts, document_id, subject_of
+from odek.memory.index_texts import EpisodeTexts, Look, Sessions, Texts, document_id, subject_of
 from odek.memory.watch import Scan
 from odek.storage.files import ensure_directory
 from odek.storage.locks import exclusive
@@ -29,7 +31,7 @@ __all__ = ["INDEX_DIRECTORY", "IndexUpkeep", "Left", "upkeep_of"]
 INDEX_DIRECTORY = "index"
 """Below the memory's directory; everything in it can be made anew."""
 
-FINGERPRINT = "memory 1"
+FINGERPRINT = "memory 2"
 """Of what is indexed of a text: a change of that needs a new number."""
 
 STEP_CHARACTERS = 250_000
@@ -47,12 +49,18 @@ class Left(msgspec.Struct, frozen=True):
     is_others: bool = False
 
 
+_Difference: TypeAlias = tuple[Texts, str, str | None]
+"""The texts, the id of a document, and its new version or None."""
+
+
 class IndexUpkeep:
     """Brings one directory's index up to its texts. For one thread at a time; processes take turns.
 
     Args:
         directory: Of the index; made when it is built.
         texts: What is indexed; the kinds named first come first.
+        look: Begins a look at what is on disk; it is given the memory's directory if somebody has just
+            looked at that.
         space: Names what the vectors of the episodes mean, "" if they have none.
         poll: Called between texts and while waiting; may raise to give up.
     """
@@ -61,11 +69,13 @@ class IndexUpkeep:
         self,
         directory: Path,
         texts: Sequence[Texts],
+        look: Callable[[Scan | None], Look],
         *,
         space: str = "",
         poll: Callable[[], None] = lambda: None,
     ) -> None:
         self.directory = directory
+        self._look = look
         self._space = space
         self._texts = tuple(texts)
         self._poll = poll
@@ -89,13 +99,9 @@ class IndexUpkeep:
 
         return open_index(self.directory, FINGERPRINT, tuple, space=self._space)
 
-    def version_of(self, document_id: str) -> str:
-        """Return the version that was in the index when it was last looked at, "" for none."""
-        return self._catalogue.versions.get(document_id, "")
-
     def count(self, kind: Kind) -> int:
-        """Return how many texts of a kind were in the index when it was last looked at."""
-        return sum(name.startswith(f"{kind}/") for name in self._catalogue.versions)
+        """Return how many texts of a kind are in the index."""
+        return sum(name.startswith(f"{kind}/") for name in self._catalogue.read())
 
     def briefs(self, kinds: Collection[Kind]) -> list[Document]:
         """Return the texts in short, as they are searched while there is no index.
@@ -125,24 +131,48 @@ class IndexUpkeep:
             StoreError: the index cannot be written, or the texts cannot be listed.
         """
         deadline = monotonic() + seconds
-        left = self._differences(kinds, only, seen)
+        left, marks = self._differences(kinds, only, self._look(seen))
         if not left:
+            self._settle(marks)
             return Left()
         if not self.directory.is_dir():
             return Left(len(left), is_missing=True)
         try:
             with exclusive(self._lock, timeout_seconds=seconds, poll=self._poll):
                 if self._catalogue.is_outdated:  # another process was at it
-                    left = self._differences(kinds, only, None)
+                    left, marks = self._differences(kinds, only, self._look(None))
                 if left and self._index().needs_rebuild:
                     return Left(len(left), is_missing=True)
                 while left:
                     left = self._step(left)
                     if monotonic() >= deadline:
                         break
+                self._catalogue.settle(_without_kinds_of(left, marks))
         except StoreBusyError:
             return Left(len(left), is_others=True)
         return Left(len(left))
+
+    def is_settled(self, kind: Kind, seen: Scan | None = None) -> bool:
+        """Tell whether the index has been found equal to the texts of a kind as they are now.
+
+        Raises:
+            StoreError: they cannot be listed.
+        """
+        look = self._look(seen)
+        return any(
+            self._is_marked(texts.kind, texts.mark(look)) for texts in self._texts if texts.kind == kind
+        )
+
+    def settle(self, seen: Scan | None = None) -> None:
+        """Note of which kinds the index is equal to all texts, so that the next process need not compare.
+
+        Raises:
+            StoreError: the texts cannot be listed, or it cannot be noted.
+        """
+        look = self._look(seen)
+        kinds = self.kinds if look.is_whole else self.kinds[:1]
+        left, marks = self._differences(kinds, None, look)
+        self._settle(_without_kinds_of(left, marks))
 
     def build(self, *, afresh: bool = False) -> None:
         """Make the index of the texts in short, if there is none or it is wanted ``afresh``.
@@ -205,27 +235,49 @@ class IndexUpkeep:
             raise StoreError(f"the vectors cannot be used: {error}") from error
 
     def _differences(
-        self, kinds: Collection[Kind], only: Collection[str] | None, seen: Scan | None
-    ) -> list[tuple[Texts, str, str | None]]:
-        """Return (texts, document id, new version or None) of all that differs."""
-        known = self._catalogue.read()
-        found: list[tuple[Texts, str, str | None]] = []
+        self, kinds: Collection[Kind], only: Collection[str] | None, look: Look
+    ) -> tuple[list[_Difference], dict[str, str]]:
+        """Return what differs, and by kind the marks for when nothing does."""
+        found: list[_Difference] = []
+        marks: dict[str, str] = {}
         for texts in self._texts:
             if texts.kind not in kinds:
                 continue
-            prefix, subjects = document_id(texts.kind, ""), None
+            prefix, subjects, mark = document_id(texts.kind, ""), None, ""
             if only is None:
+                mark = texts.mark(look)  # before the versions: what changes in between has another
+                if self._is_marked(texts.kind, mark):
+                    continue
+                known = self._catalogue.read()
                 mine = {name: version for name, version in known.items() if name.startswith(prefix)}
             else:
+                known = self._catalogue.read()
                 asked = [name for name in only if name.startswith(prefix)]
                 mine = {name: known[name] for name in asked if name in known}
                 subjects = [subject_of(name) for name in asked]
-            wanted = texts.versions(mine, seen, subjects)
-            found += [(texts, name, None) for name in mine if name not in wanted]
-            found += [(texts, name, version) for name, version in wanted.items() if mine.get(name) != version]
-        return found
+            wanted = texts.versions(mine, look, subjects)
+            if mark and wanted.final:
+                marks[texts.kind] = mark
+            found += [(texts, name, None) for name in mine if name not in wanted.by_id]
+            found += [
+                (texts, name, version) for name, version in wanted.by_id.items() if mine.get(name) != version
+            ]
+        return found, marks
 
-    def _step(self, left: list[tuple[Texts, str, str | None]]) -> list[tuple[Texts, str, str | None]]:
+    def _is_marked(self, kind: Kind, mark: str) -> bool:
+        """Tell whether the index was found equal to texts of this mark, or of one that begins with it."""
+        marked = self._catalogue.marks().get(kind, "")
+        return bool(mark) and (marked == mark or marked.startswith(f"{mark}/"))
+
+    def _settle(self, marks: Mapping[str, str]) -> None:
+        """Note what the index is equal to, unless somebody has changed it meanwhile."""
+        if not marks or not self.directory.is_dir():
+            return
+        with suppress(StoreBusyError), exclusive(self._lock, timeout_seconds=0, poll=self._poll):
+            if not self._catalogue.is_outdated:
+                self._catalogue.settle(marks)
+
+    def _step(self, left: list[_Difference]) -> list[_Difference]:
         """Bring some of what differs into the index, and return the rest."""
         documents: list[Document] = []
         noted: dict[str, str | None] = {}
@@ -243,7 +295,7 @@ class IndexUpkeep:
                 break
         kept = {document.id for document in documents}
         self.write(documents, [name for name in noted if name not in kept])
-        self._catalogue.note(noted)
+        self._catalogue.note(noted, {texts.kind for texts, _, _ in left[: len(noted)]})
         return left[len(noted) :]
 
     def _index(self) -> "Index":
@@ -273,4 +325,10 @@ def upkeep_of(
     """
     texts: list[Texts] = [EpisodeTexts(memory, episodes or EpisodeReader(memory), sessions, poll=poll)]
     texts += [sessions] if sessions is not None else []
-    return IndexUpkeep(memory / INDEX_DIRECTORY, texts, space=space, poll=poll)
+    look = partial(Look, memory, sessions)
+    return IndexUpkeep(memory / INDEX_DIRECTORY, texts, look, space=space, poll=poll)
+
+
+def _without_kinds_of(left: Iterable[_Difference], marks: Mapping[str, str]) -> dict[str, str]:
+    kinds = {texts.kind for texts, _, _ in left}
+    return {kind: mark for kind, mark in marks.items() if kind not in kinds}

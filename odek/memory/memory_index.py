@@ -124,15 +124,21 @@ class MemoryIndex:
         return found
 
     async def freshen(
-        self, kinds: Collection[Kind], *, seconds: float = FRESH_SECONDS, seen: Scan | None = None
+        self,
+        kinds: Collection[Kind],
+        *,
+        seconds: float = FRESH_SECONDS,
+        seen: Scan | None = None,
+        only: Collection[str] | None = None,
     ) -> Left:
         """Bring texts of these kinds up to date for about so long; return what is left of them.
 
         What is left, and texts of other kinds, follow behind. ``seen`` is the memory's directory
-        as it is, if somebody has just looked.
+        as it is, if somebody has just looked. With ``only`` the documents of these ids are looked at
+        alone.
         """
         deadline = trio.current_time() + seconds
-        left = await self._catch_up(kinds, seconds, seen=seen)
+        left = await self._catch_up(kinds, seconds, seen=seen, only=only)
         if left.is_missing:
             self._fill_soon(0.0)
             with trio.move_on_after(BUILD_SECONDS):
@@ -143,12 +149,30 @@ class MemoryIndex:
             self._fill_soon(FILL_DELAY_SECONDS)
         return left
 
+    def refresh_soon(self) -> None:
+        """Bring everything up to date behind the agent, now."""
+        self._fill_soon(0.0)
+
     async def take_up(self, document_ids: Collection[str]) -> None:
         """Bring some texts up to date, if there is an index; what fails is left to the next search."""
         work = partial(self.upkeep.catch_up, self.upkeep.kinds, seconds=FRESH_SECONDS, only=document_ids)
         await self._write(work)
 
-    async def _catch_up(self, kinds: Collection[Kind], seconds: float, *, seen: Scan | None = None) -> Left:
+    async def settle(self, seen: Scan | None) -> None:
+        """Let the next process know that the index is up to date, if it is.
+
+        ``seen`` is the memory's directory as it is, if somebody has just looked.
+        """
+        await self._write(partial(self.upkeep.settle, seen), abandon=True)
+
+    async def _catch_up(
+        self,
+        kinds: Collection[Kind],
+        seconds: float,
+        *,
+        seen: Scan | None = None,
+        only: Collection[str] | None = None,
+    ) -> Left:
         if trio.current_time() < self._rests_until:
             return Left()
         with trio.move_on_after(seconds) as waiting:
@@ -156,7 +180,7 @@ class MemoryIndex:
         if waiting.cancelled_caught:
             return Left(1)
         try:
-            work = partial(self.upkeep.catch_up, kinds, seconds=seconds, seen=seen)
+            work = partial(self.upkeep.catch_up, kinds, seconds=seconds, seen=seen, only=only)
             # Waited for at the end too: who leaves a write in the middle leaves an index to be made anew.
             return await self._guarded(work) or Left()
         finally:

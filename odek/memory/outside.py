@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from odek.errors import StoreError
 from odek.events import Event, MemoryEvent, Notice
 from odek.memory.facts import TARGETS, Facts, FactStore
@@ -16,10 +18,18 @@ if TYPE_CHECKING:
     from odek.memory.episode_reader import EpisodeReader
     from odek.memory.journal import Record
 
-__all__ = ["Outside"]
+__all__ = ["Looked", "Outside"]
 
 LOCK_SECONDS = 1.0
 """For a change that is being written; it takes milliseconds."""
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """The directory as it is, what is to be told of it, and whether it is another than at the look before."""
+
+    seen: Scan
+    events: tuple[Event, ...] = ()
+    is_changed: bool = False
 
 
 class Outside:
@@ -28,40 +38,38 @@ class Outside:
     def __init__(self, directory: Path, episodes: "Callable[[], EpisodeReader]") -> None:
         self._directory = directory
         self._episodes = episodes
-        self._before = Scan()
+        self._before: Scan | None = None
         self._hashes: dict[str, str] = {}
         self._since = ""
         self._last_record = ""
         self._approved: frozenset[str] | None = None
-        self.looks = 0
 
     def start(self, facts: tuple[Facts, ...]) -> None:
         """Take what is there as known."""
         self._since = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         self._hashes = {f"{file.target}.md": file.content_hash for file in facts}
 
-    def look(self, store: FactStore) -> tuple[Scan, list[Event]]:
+    def look(self, store: FactStore) -> Looked:
         """Return the directory as it is, and what is to be told of it.
 
         Raises:
             StoreError: it cannot be read.
         """
         now = scan(self._directory)
-        changed = changed_names(self._before, now)
-        is_first, self._before = not self.looks, now
-        self.looks += 1
+        before, self._before = self._before, now
+        if before is None:
+            return Looked(now)
+        changed = changed_names(before, now)
         events: list[Event] = []
         if INDEX in changed:
             events += self._promotions()
-        if is_first:
-            return now, events
         edited = [
             name for name in sorted(changed) if name not in {INDEX, JOURNAL} and self._differs(name, store)
         ]
         if edited:
             written = self._written()
             events += [Notice(_text(name)) for name in edited if name.removesuffix(".md") not in written]
-        return now, events
+        return Looked(now, tuple(events), bool(changed))
 
     def _differs(self, name: str, store: FactStore) -> bool:
         """Tell whether a file says something else than before, or whether that is not known."""
@@ -77,6 +85,13 @@ class Outside:
 
     def _written(self) -> set[str]:
         """Return what the memory changed since the last look, in this process or another."""
+        records = self._records()
+        new = self._new(records)
+        if records:
+            self._last_record = records[-1].id
+        return {record.target for record in new}
+
+    def _records(self) -> "tuple[Record, ...]":
         from odek.memory.journal import Journal
         from odek.storage.locks import exclusive
 
@@ -84,13 +99,9 @@ class Outside:
             # A change is on record before its lock is free.
             with exclusive(real_directory(self._directory) / LOCK, timeout_seconds=LOCK_SECONDS):
                 pass
-            records = Journal(self._directory).read().records
+            return Journal(self._directory).read().records
         except StoreError:
-            records = ()
-        new = self._new(records)
-        if records:
-            self._last_record = records[-1].id
-        return {record.target for record in new}
+            return ()
 
     def _new(self, records: "tuple[Record, ...]") -> "tuple[Record, ...]":
         known = [at for at, record in enumerate(records) if record.id == self._last_record]
@@ -103,8 +114,9 @@ class Outside:
         episodes = (entry.episode for entry in self._episodes().index().entries)
         approved = frozenset(episode.session_id for episode in episodes if episode.provenance.user_approved)
         before, self._approved = self._approved, approved
-        if before is None:
-            return []
+        if before is None:  # the first look does not read the list: the first question would wait for it
+            new = (record for record in self._records() if record.time >= self._since)
+            before = approved - {record.target for record in new if record.action == "promote"}
         return [
             MemoryEvent("episode_promoted", session_id=session_id) for session_id in sorted(approved - before)
         ]

@@ -14,8 +14,7 @@ from odek.errors import EmbeddingError, StoreError
 from odek.events import Event
 from odek.memory.ask import Ask
 from odek.memory.facts import Facts
-from odek.memory.places import JOURNAL, is_episode_id
-from odek.memory.watch import Scan
+from odek.memory.watch import Scan, is_episode_file
 
 if TYPE_CHECKING:
     from odek.memory.episode_finder import EpisodeFinder
@@ -208,4 +207,4 @@ class Recollection:
 
 
 def _has_episodes(seen: Scan) -> bool:
-    return any(is_episode_id(name.removesuffix(".md")) for name in seen.stamps if name != JOURNAL)
+    return not seen.is_whole or any(map(is_episode_file, seen.stamps))

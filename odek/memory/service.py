@@ -1,7 +1,7 @@
 """The memory as the agent uses it: async, and frozen where the prompt needs it."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -18,9 +18,10 @@ from odek.memory.ask import Ask
 from odek.memory.context_text import facts_text, fill_warning
 from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.facts import TARGETS, Change, Fact, FactLimits, Facts, FactStore, Target
+from odek.memory.lookout import Lookout
 from odek.memory.outside import Outside
 from odek.memory.recollection import Recalled, Recollection, RecollectionParts
-from odek.memory.watch import Scan, Stamp, fact_stamps, hot_stamps, watch
+from odek.memory.watch import Scan, Stamp, fact_stamps, hot_stamps, is_vast
 
 if TYPE_CHECKING:
     from odek.memory.consolidate import Consolidated
@@ -39,9 +40,6 @@ CONSOLIDATION_GRACE_SECONDS = 2.0
 
 CONSOLIDATION_STEP_PERCENT = 5
 """A file that could not be made smaller is tried again when it is fuller by so much."""
-
-SCAN_AGAIN_SECONDS = 1.0
-"""A scan of 500 episodes takes a millisecond; questions come in quicker succession only from programs."""
 
 _T = TypeVar("_T")
 
@@ -110,6 +108,16 @@ class Memory:
         # Changes queue for one lock anyway; a few threads keep reads from waiting behind them.
         self._limiter = trio.CapacityLimiter(4)
         self._outside = Outside(directory, self._reader)
+        self._lookout = Lookout(
+            directory,
+            self._outside,
+            store,
+            nursery,
+            self._limiter,
+            parts.emit,
+            is_watched=parts.watched,
+            on_changed=self._refresh_index if parts.keeps_up and parts.settings.ranker != "rp" else None,
+        )
         self._made: Embedder | None = None
         self._read_by: EpisodeReader | None = None
         self._recollection = Recollection(
@@ -127,12 +135,8 @@ class Memory:
             )
         )
         self._tried: dict[Target, int] = {}
-        self._seen: Scan | None = None
-        self._hot: tuple[Stamp | None, ...] = ()
-        self._looked_at = 0.0
         self._fills: tuple[Facts, ...] = ()
         self._filled: tuple[Stamp | None, ...] | None = None
-        self._is_watched = False
         self._block = ""
         self._frozen: tuple[Facts, ...] = ()
         self.notices: tuple[str, ...] = ()
@@ -197,27 +201,12 @@ class Memory:
         return await self._recollection.recall(query, seen, shown=shown, explain=explain)
 
     async def look(self) -> Scan:
-        """Look at the directory; tell of what was changed from outside.
-
-        The same object as the last time, and no scan, while nothing came, went or was replaced and
-        the last scan is young: a text that is edited in place may be noticed so much later.
+        """Look at the directory; tell of what was changed from outside. See ``Lookout.look``.
 
         Raises:
             StoreError: the directory cannot be read.
         """
-        self._begin_watching()
-        is_young = trio.current_time() < self._looked_at + SCAN_AGAIN_SECONDS
-        if self._seen is not None and is_young and self._hot == hot_stamps(self.directory):
-            return self._seen
-        return await self._look_afresh()
-
-    async def _look_afresh(self) -> Scan:
-        hot, now = hot_stamps(self.directory), trio.current_time()
-        seen, events = await self._in_thread(partial(self._outside.look, self._store))
-        self._seen, self._hot, self._looked_at = seen, hot, now
-        for event in events:
-            self._parts.emit(event)
-        return seen
+        return await self._lookout.look()
 
     async def read(self) -> tuple[Facts, ...]:
         """Return both files."""
@@ -244,6 +233,7 @@ class Memory:
         await self.index().take_up(
             [document_id(kind, name) for kind in ("episode", "session") for name in ids]
         )
+        await self.index().settle(Scan(is_whole=False) if is_vast(hot_stamps(self.directory)) else None)
 
     async def episodes(self) -> "tuple[tuple[Episode, ...], int]":
         """Return the episodes that may be recalled, newest first, and how many wait for a person."""
@@ -361,17 +351,8 @@ class Memory:
             self._read_by = EpisodeReader(self.directory)
         return self._read_by
 
-    def _begin_watching(self) -> None:
-        """Watch from the second look on: nothing of it is on the way of the first request."""
-        if self._parts.watched and not self._is_watched and self._outside.looks:
-            self._is_watched = True
-            self._nursery.start_soon(
-                watch, self.directory, self._on_hint, lambda line: self._parts.emit(Notice(line))
-            )
-
-    async def _on_hint(self) -> None:
-        with suppress(StoreError):  # the next use says so
-            await self._look_afresh()
+    def _refresh_index(self) -> None:
+        self.index().refresh_soon()
 
     def _read_each(self) -> tuple[list[Facts], list[tuple[Target, StoreError]]]:
         files: list[Facts] = []

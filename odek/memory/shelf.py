@@ -1,15 +1,15 @@
 """The episodes that were asked for before, kept as long as their files stay as they are."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from odek.errors import StoreError
-from odek.memory.episode_reader import EpisodeReader
-from odek.memory.index_texts import own_version
+from odek.memory.episode_reader import EpisodeReader, decode_body, rejection
+from odek.memory.episode_state import parse_state, stamp_word, state_of
 from odek.memory.journal import digest
-from odek.memory.places import INDEX, INTENT
+from odek.memory.places import INDEX, INTENT, body_name
 from odek.memory.recall import Document
 from odek.memory.watch import Stamp, stamp_of
 
@@ -22,24 +22,32 @@ KEPT_EPISODES = 2_000
 class Shelved(msgspec.Struct, frozen=True):
     """An episode as its file has it now.
 
-    ``document`` is None when it is gone. ``version`` is its own in the index, if that is up to
-    date. It ``is_trusted`` by itself or by a person, and ``is_recallable`` if the scan passes it
-    too; ``reason`` says why it is not: its sources, or what the scan found.
+    ``document`` is None when it is gone. ``state`` is the one that it is indexed in, if the index
+    is up to date. It ``is_trusted`` by itself or by a person, and ``is_recallable`` if the scan
+    passes it too; ``reason`` says why it is not: its sources, or what the scan found.
     """
 
     document: Document | None = None
-    version: str = ""
+    state: str = ""
     is_trusted: bool = False
     is_recallable: bool = False
     reason: str = ""
 
 
 class Shelf:
-    """Looks at a file's stamp before it returns what was read of it."""
+    """Looks at a file's stamp before it returns what was read of it.
 
-    def __init__(self, directory: Path, episodes: EpisodeReader) -> None:
+    Args:
+        directory: The memory's.
+        episodes: Reads them.
+        is_list_indexed: Tells whether the index has been found equal to the list of the episodes as it
+            is now, so that what a hit says of an episode is what the list says.
+    """
+
+    def __init__(self, directory: Path, episodes: EpisodeReader, is_list_indexed: Callable[[], bool]) -> None:
         self._directory = str(directory)
         self._episodes = episodes
+        self._is_list_indexed = is_list_indexed
         self._listed: tuple[Stamp | None, Stamp | None] | None = None
         self._kept: dict[str, tuple[Stamp, Shelved]] = {}
 
@@ -55,23 +63,47 @@ class Shelf:
             found[session_id] = kept[1]
         return found
 
-    def fetch(self, session_ids: Iterable[str]) -> Mapping[str, Shelved]:
-        """Return the episodes, read where need be. Blocks."""
+    def fetch(self, states: Mapping[str, str]) -> Mapping[str, Shelved]:
+        """Return the episodes, read where need be. Blocks.
+
+        Args:
+            states: The ids of their sessions, each with the state that a hit gave.
+        """
         listed = self._list_stamps()
+        is_list_indexed = self._is_list_indexed()  # after the stamps, so that these are of no newer list
         if listed != self._listed or len(self._kept) > KEPT_EPISODES:
             self._kept.clear()
             self._listed = listed
         found: dict[str, Shelved] = {}
-        for session_id in session_ids:
+        for session_id, state in states.items():
             stamp = stamp_of(f"{self._directory}/{session_id}.md")
             kept = self._kept.get(session_id)
             if kept is not None and kept[0] == stamp:
                 found[session_id] = kept[1]
                 continue
-            found[session_id] = self._read(session_id, stamp)
+            shelved = self._read_as_indexed(session_id, stamp, state) if is_list_indexed else None
+            found[session_id] = shelved or self._read(session_id, stamp)
             if stamp is not None:
                 self._kept[session_id] = (stamp, found[session_id])
         return found
+
+    def _read_as_indexed(self, session_id: str, stamp: Stamp | None, state: str) -> Shelved | None:
+        """Return an episode that the index knows, without its list; None if it is another by now."""
+        known = parse_state(state)
+        if known is None or not known.approved_by or stamp is None or known.file != stamp_word(stamp):
+            return None
+        try:
+            text = decode_body(self._episodes.read_body(body_name(session_id)))
+        except (FileNotFoundError, StoreError):
+            return None
+        rejected = rejection(text)
+        return Shelved(
+            document=_document(session_id, known.created_at, text, untrusted=known.is_untrusted),
+            state=state,
+            is_trusted=True,
+            is_recallable=not rejected and bool(text),
+            reason=rejected,
+        )
 
     def _read(self, session_id: str, stamp: Stamp | None) -> Shelved:
         try:
@@ -80,14 +112,13 @@ class Shelf:
             return Shelved()
         provenance = read.episode.provenance
         return Shelved(
-            document=Document(
+            document=_document(
                 session_id,
                 read.episode.created_at,
                 read.text,
-                digest(read.text),
                 untrusted=provenance.untrusted and not provenance.user_approved,
             ),
-            version=own_version(read.episode, stamp),
+            state=state_of(read.episode, stamp_word(stamp)),
             is_trusted=provenance.is_recallable,
             is_recallable=provenance.is_recallable and not read.rejection and bool(read.text),
             reason=read.rejection or ", ".join(provenance.sources),
@@ -95,3 +126,7 @@ class Shelf:
 
     def _list_stamps(self) -> tuple[Stamp | None, Stamp | None]:
         return stamp_of(f"{self._directory}/{INDEX}"), stamp_of(f"{self._directory}/{INTENT}")
+
+
+def _document(session_id: str, created_at: str, text: str, *, untrusted: bool) -> Document:
+    return Document(session_id, created_at, text, digest(text), untrusted=untrusted)

@@ -23,6 +23,8 @@ __all__ = [
     "changed_names",
     "fact_stamps",
     "hot_stamps",
+    "is_episode_file",
+    "is_vast",
     "scan",
     "scan_of",
     "stamp_of",
@@ -32,6 +34,9 @@ __all__ = [
 Stamp = tuple[int, int, int, int]
 """Inode, size, modification and change time in nanoseconds."""
 
+VAST_LIST_BYTES = 600_000
+"""A list of so much has some 2,000 episodes; to look at their files takes more than 10 ms then."""
+
 DEBOUNCE_MILLISECONDS = 200
 """An editor's save is a handful of events within some milliseconds."""
 
@@ -39,9 +44,13 @@ _KEPT = frozenset({"user.md", "env.md", INDEX, JOURNAL})
 
 
 class Scan(msgspec.Struct, frozen=True):
-    """The stamps of the files that are memory, by name, at one moment."""
+    """The stamps of the files that are memory, by name, at one moment.
+
+    One that is not ``is_whole`` says nothing of the episodes' files: their list alone counts.
+    """
 
     stamps: dict[str, Stamp] = {}
+    is_whole: bool = True
 
 
 def scan(directory: Path) -> Scan:
@@ -94,6 +103,17 @@ def hot_stamps(directory: Path) -> tuple[Stamp | None, ...]:
     """
     path = str(directory)
     return stamp_of(path), *fact_stamps(directory), stamp_of(f"{path}/{INDEX}")
+
+
+def is_episode_file(name: str) -> bool:
+    """Tell whether a name that a scan has is that of an episode's text."""
+    return name not in _KEPT
+
+
+def is_vast(hot: tuple[Stamp | None, ...]) -> bool:
+    """Tell from ``hot_stamps`` whether there are too many episodes for a question to wait for a scan."""
+    listed = hot[-1]
+    return listed is not None and listed[1] > VAST_LIST_BYTES
 
 
 def fact_stamps(directory: Path) -> tuple[Stamp | None, Stamp | None]:

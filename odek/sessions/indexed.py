@@ -27,6 +27,7 @@ def take_up_sessions(home: Path, session_ids: Iterable[str]) -> None:
     if only and (home / "memory" / INDEX_DIRECTORY).is_dir():
         upkeep = upkeep_of(home / "memory", SessionTexts(home / "sessions"))
         upkeep.catch_up(upkeep.kinds, seconds=LIMIT_SECONDS, only=only)
+        upkeep.settle()
 
 
 def take_up_episodes(home: Path) -> None:
@@ -38,3 +39,4 @@ def take_up_episodes(home: Path) -> None:
     if (home / "memory" / INDEX_DIRECTORY).is_dir():
         upkeep = upkeep_of(home / "memory", SessionTexts(home / "sessions"))
         upkeep.catch_up(EPISODES, seconds=LIMIT_SECONDS)
+        upkeep.settle()

@@ -4,6 +4,7 @@ A session ``<id>`` is the file ``<id>.json``; its name is the only id that count
 the file says of itself.
 """
 
+import re
 from typing import TYPE_CHECKING
 
 from odek.errors import StoreError
@@ -32,6 +33,8 @@ MAX_LENGTH = 128
 # Not a session: the list that an installation of the system before this one kept beside them.
 _FOREIGN = frozenset({"index"})
 
+_is_id = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*").fullmatch
+
 
 def new_id(day: str) -> str:
     """Return an id that nobody can guess; ``day`` is the date as ``YYYYMMDD``."""
@@ -45,14 +48,7 @@ def is_id(text: str) -> bool:
 
     Never a separator, a dot or NUL, so that an id cannot lead out of its directory.
     """
-    plain = text.replace("-", "").replace("_", "")
-    return (
-        plain.isascii()
-        and plain.isalnum()
-        and text[0].isalnum()
-        and len(text) <= MAX_LENGTH
-        and text not in _FOREIGN
-    )
+    return _is_id(text) is not None and len(text) <= MAX_LENGTH and text not in _FOREIGN
 
 
 def check_id(text: str) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+
 from odek.errors import StoreBusyError, StoreError
 from odek.index.document import Document, Kind
 from odek.memory.extract import conversation, head_and_tail
-from odek.memory.index_texts import document_id, subject_of
-from odek.memory.watch import Scan
+from odek.memory.index_texts import Look, Versions, document_id, subject_of
+from odek.memory.journal import digest
 from odek.messages import CONTEXT_NAME, AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from odek.sessions.names import is_id, lock_path, session_id, session_path
 from odek.sessions.reading import Reading, read_session
@@ -40,22 +42,24 @@ class SessionTexts:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def versions(
-        self,
-        known: Mapping[str, str],
-        seen: Scan | None = None,  # noqa: ARG002 - of the memory
-        only: Collection[str] | None = None,
-    ) -> dict[str, str]:
+    def mark(self, look: Look) -> str:
+        """Return what changes with any of the sessions."""
+        return digest(msgspec.json.encode(look.sessions))
+
+    def versions(self, known: Mapping[str, str], look: Look, only: Collection[str] | None = None) -> Versions:
         """Return the versions, newest first. One that somebody goes on with is taken up when it rests."""
         found: dict[str, str] = {}
-        for session, stamp in self.stamps(only).items():
+        is_final = True
+        for session, stamp in (look.sessions if only is None else self.stamps(only)).items():
             name = document_id(self.kind, session)
             before = known.get(name)
             if stamp == before or not self.is_open(session):
                 found[name] = stamp
-            elif before is not None:
+                continue
+            is_final = False
+            if before is not None:
                 found[name] = before
-        return found
+        return Versions(found, is_final)
 
     def read(self, document_id: str) -> Document | None:
         """Return what was said and done in a session; None when it cannot be read."""
@@ -93,13 +97,14 @@ class SessionTexts:
             with os.scandir(self._directory) as entries:
                 for entry in entries:
                     session = session_id(entry.name)
-                    if session is None or not entry.is_file(follow_symlinks=False):
+                    if session is None:
                         continue
                     try:
                         status = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:
                         continue  # deleted meanwhile
-                    found.append((status.st_mtime_ns, session, _stamp(status)))
+                    if stat.S_ISREG(status.st_mode):
+                        found.append((status.st_mtime_ns, session, _stamp(status)))
         except FileNotFoundError:
             return {}
         except OSError as error:

@@ -25,6 +25,7 @@ __all__ = [
     "open_directory",
     "read_end",
     "read_file",
+    "read_rest",
     "read_start",
     "remove_file",
     "replace_file",
@@ -119,10 +120,23 @@ def read_end(path: "Path | str", *, size_bytes: int) -> bytes:
         FileNotFoundError: there is no such file.
         StoreError: it is no regular file, or cannot be read.
     """
-    return _read(path, size_bytes, follow_links=False, from_end=True)
+    return _read(path, size_bytes, follow_links=False, start_bytes=-size_bytes)
 
 
-def _read(path: "Path | str", size_bytes: int, *, follow_links: bool, from_end: bool = False) -> bytes:
+def read_rest(path: "Path", *, start_bytes: int, limit_bytes: int) -> bytes:
+    """Return what a regular file has from ``start_bytes`` on, nothing if it has no more than these.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        StoreError: it is no regular file, has more than ``limit_bytes`` there, or cannot be read.
+    """
+    data = _read(path, limit_bytes + 1, follow_links=False, start_bytes=start_bytes)
+    if len(data) > limit_bytes:
+        raise StoreError(f"{path} has more than the {limit_bytes:,} bytes that are read of it: move it away")
+    return data
+
+
+def _read(path: "Path | str", size_bytes: int, *, follow_links: bool, start_bytes: int = 0) -> bytes:
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     try:
         descriptor = os.open(path, flags if follow_links else flags | os.O_NOFOLLOW)
@@ -131,8 +145,8 @@ def _read(path: "Path | str", size_bytes: int, *, follow_links: bool, from_end: 
             if not stat.S_ISREG(status.st_mode):
                 raise StoreError(f"{path} is no regular file: move it away")
             with os.fdopen(descriptor, "rb", closefd=False) as file:
-                if from_end:
-                    file.seek(max(status.st_size - size_bytes, 0))
+                if start_bytes:  # a negative one counts from the end
+                    file.seek(start_bytes if start_bytes > 0 else max(status.st_size + start_bytes, 0))
                 return file.read(size_bytes)
         finally:
             os.close(descriptor)

@@ -5,6 +5,8 @@ from pathlib import Path
 import msgspec
 import trio
 
+from odek.memory.index_upkeep import upkeep_of
+from odek.sessions.texts import SessionTexts
 from tests.support.cli import Odek
 from tests.support.memory_story import ABOUT, RECORD, contexts, model, plant, turns
 from tests.support.model_server import by_request, open_model_server, text_answer, tool_call_answer
@@ -69,3 +71,16 @@ async def test_many_processes_share_one_index(tmp_path: Path) -> None:
 
     assert [len(contexts(request)) for request in turns(server.requests)[:3]] == [1, 1, 1]
     assert [hit["id"] for hit in msgspec.json.decode(found.stdout)["found"]] == ["20260304-queue"]
+
+
+async def test_an_agent_leaves_nothing_for_the_first_question_of_the_next_to_compare(tmp_path: Path) -> None:
+    """Its own episode and session are indexed when it ends, and the store is known to be as it is indexed."""
+    async with open_model_server(default=model()) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        assert (await odek.talk(SAID, SAID, SAID)).status == 0
+        await odek.run("run", ABOUT_IT)
+        assert (await odek.talk(ABOUT, ABOUT, ABOUT)).status == 0
+
+    memory = odek.home / "memory"
+    assert [*memory.glob("2*.md")]
+    assert upkeep_of(memory, SessionTexts(odek.home / "sessions")).is_settled("episode")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,12 @@ from odek.index.document import Filter, Kind
 from odek.index.engine import open_index
 from odek.memory.episodes import EpisodeStore, Provenance
 from odek.memory.facts import FactLimits
+from odek.memory.index_texts import Look
 from odek.memory.index_upkeep import FINGERPRINT, IndexUpkeep, Left, upkeep_of
+from odek.memory.lookout import SCAN_AGAIN_SECONDS
 from odek.memory.memory_index import MemoryIndex
 from odek.memory.recollection import Recalled
-from odek.memory.service import SCAN_AGAIN_SECONDS, Memory, MemoryParts, open_memory
+from odek.memory.service import Memory, MemoryParts, open_memory
 from odek.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from odek.sessions.indexed import take_up_sessions
 from odek.sessions.store import SessionStore
@@ -341,7 +344,7 @@ print([name for name in sys.modules if name.startswith(("odek.index.engine", "ta
 def test_an_index_of_mostly_replaced_texts_is_made_anew() -> None:
     """When much of the files is of texts that are gone they are written anew, and not before."""
     with scratch() as directory:
-        upkeep = IndexUpkeep(directory / "index", [])
+        upkeep = IndexUpkeep(directory / "index", [], partial(Look, directory))
         upkeep.build()
         index = open_index(directory / "index", FINGERPRINT, list)
         index.add(documents(1_100))

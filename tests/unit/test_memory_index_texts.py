@@ -6,7 +6,7 @@ from odek.index.document import Filter
 from odek.memory.episode_reader import EpisodeReader
 from odek.memory.episodes import EpisodeStore, Provenance
 from odek.memory.facts import FactLimits
-from odek.memory.index_texts import EpisodeTexts, subject_of
+from odek.memory.index_texts import EpisodeTexts, Look, subject_of
 from odek.memory.index_upkeep import IndexUpkeep, upkeep_of
 from odek.memory.service import MemoryParts, open_memory
 from odek.messages import AssistantMessage, UserMessage
@@ -58,11 +58,14 @@ async def test_some_versions_are_those_among_all(tmp_path: Path) -> None:
 
     texts = SessionTexts(sessions)
     asked = {saved, *ASKED}
+    look = Look(memory, texts)
     for kind in (EpisodeTexts(memory, EpisodeReader(memory), texts), texts):
         among_all = {
-            name: version for name, version in kind.versions({}).items() if subject_of(name) in asked
+            name: version
+            for name, version in kind.versions({}, look).by_id.items()
+            if subject_of(name) in asked
         }
-        assert kind.versions({}, None, asked) == among_all
+        assert kind.versions({}, look, asked).by_id == among_all
         assert f"{kind.kind}/{saved}" in among_all
 
 
