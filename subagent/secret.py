@@ -1,8 +1,10 @@
 """A secret for a child: through a pipe, so that no argument, environment or file ever holds it."""
 
+import fcntl
 import os
+import sys
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from subagent.errors import ChildStartError
 
@@ -11,8 +13,11 @@ __all__ = ["open_secret", "read_secret", "with_secret"]
 SECRET_VARIABLE = "SUBAGENT_SECRET_FD"  # noqa: S105 - the name of a number, not a secret
 """Tells the child on which descriptor its secret waits."""
 
-MAX_SECRET_BYTES = 4096
-"""What the smallest pipe takes without a reader."""
+MAX_SECRET_BYTES = 1024 * 1024
+"""What Linux lets anybody make a pipe take, as it is configured by default."""
+
+SURE_BYTES = 4096
+"""What the smallest pipe takes without a reader; Linux gives such ones to users who have very many."""
 
 
 @contextmanager
@@ -32,11 +37,33 @@ def open_secret(secret: bytes) -> Generator[tuple[int, ...]]:
     except OSError as error:
         raise ChildStartError(f"cannot open a pipe for a child: {error.strerror}") from error
     try:
-        os.write(writable, secret)
-        os.close(writable)
+        try:
+            _fill(writable, secret)
+        finally:
+            os.close(writable)
         yield (readable,)
     finally:
         os.close(readable)
+
+
+def _fill(writable: int, secret: bytes) -> None:
+    """Write all of ``secret`` into a pipe that nobody reads, without ever waiting.
+
+    Raises:
+        ChildStartError: the pipe does not take it.
+    """
+    if len(secret) > SURE_BYTES and sys.platform == "linux":
+        with suppress(OSError):  # then it takes what it takes
+            fcntl.fcntl(writable, fcntl.F_SETPIPE_SZ, len(secret))
+    os.set_blocking(writable, False)
+    rest = memoryview(secret)
+    try:
+        while rest:
+            rest = rest[os.write(writable, rest) :]
+    except BlockingIOError:
+        raise ChildStartError(
+            f"a pipe takes no secret of {len(secret)} bytes here, {len(secret) - len(rest)} at most"
+        ) from None
 
 
 def with_secret(env: Mapping[str, str], descriptors: Sequence[int]) -> dict[str, str]:

@@ -21,7 +21,7 @@ __all__ = ["FreshSpawner", "Launch", "Spawner"]
 class Launch(msgspec.Struct, frozen=True):
     """Where a child runs and what it is given at birth; ``env`` is its whole environment.
 
-    ``secret``, at most 4 KiB, travels through a pipe that only the child can read.
+    ``secret``, at most 1 MiB, travels through a pipe that only the child can read.
     ``title`` is what ``ps`` shows of a forked child.
     """
 

@@ -60,6 +60,21 @@ async def test_results_come_back_in_the_order_of_the_tasks(tmp_path: Path) -> No
     assert children["finished"]
 
 
+async def test_however_much_there_is_to_be_hidden_subagents_start(tmp_path: Path) -> None:
+    """Keys of services in secrets.env, far more than a small pipe takes, go along with each task."""
+    script = answers([delegate({"goal": "alpha"}), text_answer("done")], {"alpha": text_answer("A!")})
+    async with open_model_server(default=script) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        odek.home.mkdir(mode=0o700)
+        lines = [f'SERVICE_{n}="{os.urandom(1000).hex()}"' for n in range(40)]
+        (odek.home / "secrets.env").write_text("\n".join(lines))
+        (odek.home / "secrets.env").chmod(0o600)
+        await odek.run("run", "do a thing")
+        result = said(server.requests[-1], "tool")
+
+    assert "[task 1: success" in result
+
+
 async def test_a_subagent_that_is_killed_is_an_error_and_its_tokens_count(tmp_path: Path) -> None:
     """The others go on, and what it had used before is in the parent's usage."""
     script = answers(

@@ -45,7 +45,8 @@ def environment(marked: Marked) -> dict[str, str]:
 @pytest.mark.parametrize("kind", ["warm", "fresh"])
 async def test_tasks_are_answered_alike_by_fresh_and_forked_children(kind: str, tmp_path: Path) -> None:
     """Results, progress, failures and the secret travel; what tools print does not disturb."""
-    launch = Launch(tmp_path, environment(Marked()), secret=b"key")
+    secret = b"key " * 50_000  # much more than a pipe takes that nobody has asked for more
+    launch = Launch(tmp_path, environment(Marked()), secret=secret)
     payloads = [{"do": "answer", "with": {"ü": None}}, {"do": "raise"}, {"do": "unsendable"}, {"do": "flood"}]
     tasks = [ChildTask(id=str(n), launch=launch, payload=payload) for n, payload in enumerate(payloads)]
     events: list[SupervisorEvent] = []
@@ -54,7 +55,7 @@ async def test_tasks_are_answered_alike_by_fresh_and_forked_children(kind: str, 
             outcomes = await Supervisor(spawner, max_concurrency=4).run(tasks, events.append)
     answered, raised, unsendable, flooded = outcomes
     assert isinstance(answered, TaskSucceeded)
-    assert answered.result == ["0", {"ü": None}, "key"]
+    assert answered.result == ["0", {"ü": None}, secret.decode()]
     assert isinstance(raised, TaskFailed)
     assert isinstance(raised.error, ChildFailedError)
     assert (str(raised.error), raised.error.returncode) == ("no such file", 1)

@@ -218,7 +218,7 @@ async def test_a_launch_that_cannot_be_is_no_fault_of_the_template(tmp_path: Pat
         for launch, words in (
             (Launch(tmp_path / "gone", {}), "gone': No such file"),
             (Launch(tmp_path, {"A=B": "c"}), "'A=B'"),
-            (Launch(tmp_path, {}, secret=b"x" * 5000), "5000 bytes"),
+            (Launch(tmp_path, {}, secret=b"x" * 2_000_000), "2000000 bytes"),
         ):
             with pytest.raises(ChildStartError, match=words):
                 async with warm.open_child(launch):
