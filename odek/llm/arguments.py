@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from odek.llm.lenient import encode_json, joined
+from odek.patterns import late_pattern
 from odek.text import clip_middle
 
 __all__ = [
@@ -27,6 +28,8 @@ MALFORMED_KEY = "_raw_arguments"
 _KEPT_BYTES = 4096
 """How much of malformed arguments is kept: enough for the model to see its mistake, and a broken
 half of a large file does not fill the window. No measurement behind this figure."""
+
+_SPACE = late_pattern(r"\s+")
 
 
 def normalise_arguments(raw: Any) -> str:
@@ -105,20 +108,19 @@ def _mend(text: str) -> str:
     import json  # only here: well-formed arguments do not need it
 
     decoder = json.JSONDecoder(parse_constant=_refuse_number, parse_float=_finite)
-    objects: list[Any] = []
+    found: dict[str, Any] = {}
     at = 0
     try:
         while at < len(text):
             value, at = decoder.raw_decode(text, at)
-            objects.append(value)
-            at += len(text[at:]) - len(text[at:].lstrip())
+            if (space := _SPACE.match(text, at)) is not None:
+                at = space.end()
+            if not isinstance(value, dict) or (value and found and value != found):
+                return _malformed(text)
+            found = found or value
     except (ValueError, RecursionError):
         return _malformed(text)
-    full = [value for value in objects if value != {}]
-    distinct = [value for position, value in enumerate(full) if value not in full[:position]]
-    if len(distinct) > 1 or not all(isinstance(value, dict) for value in objects):
-        return _malformed(text)
-    return encode_json(distinct[0] if distinct else {})
+    return encode_json(found)
 
 
 def _refuse_number(text: str) -> float:

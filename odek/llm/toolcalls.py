@@ -15,6 +15,7 @@ from typing import Any
 from odek.llm.arguments import is_json_object, normalise_arguments
 from odek.llm.lenient import encode_json, joined
 from odek.messages import FunctionCall, ToolCall
+from odek.patterns import late_pattern
 
 __all__ = ["ToolCallAssembler"]
 
@@ -23,22 +24,44 @@ _ID_LENGTH = 9  # the strictest provider wants exactly nine letters and digits; 
 _NAME_LENGTH = 64  # what providers accept when the call is sent back to them
 
 
+# A backslash with what it escapes, or at the end of a piece without it.
+_TOKEN = late_pattern(r"\\.?|[\"{}]", re.DOTALL)
+
+
 class _OpenCall:
     def __init__(self, call_id: str, index: int | None) -> None:
         self.id = call_id
         self.index = index
         self.name = ""
         self.is_announced = False
-        self.pieces: list[str] = []
+        self._pieces: list[str] = []
+        # Where in the JSON the pieces end. Some servers repeat the name in every delta, and to
+        # decode all that has come for each of them takes seconds for a long file.
+        self._depth = 0
+        self._in_string = False
+        self._in_escape = False
 
     @property
     def text(self) -> str:
-        return "".join(self.pieces)
+        return "".join(self._pieces)
+
+    def add(self, piece: str) -> None:
+        """Take the next piece of the arguments."""
+        self._pieces.append(piece)
+        if not piece:
+            return
+        mark = ""
+        for match in _TOKEN.finditer(piece, int(self._in_escape)):
+            mark = match[0]
+            if mark == '"':
+                self._in_string = not self._in_string
+            elif not self._in_string:
+                self._depth += {"{": 1, "}": -1}.get(mark, 0)
+        self._in_escape = mark == "\\"
 
     def is_complete(self) -> bool:
         """Whether nothing can be added to the arguments any more."""
-        text = self.text
-        return text.rstrip().endswith("}") and is_json_object(text)
+        return not self._depth and not self._in_string and is_json_object(self.text)
 
 
 class ToolCallAssembler:
@@ -89,7 +112,7 @@ class ToolCallAssembler:
             self._calls.append(call)
         call.id = call.id or call_id
         call.name = self._joined_name(call.name, name)
-        call.pieces.append(arguments)
+        call.add(arguments)
 
     def close(self, *, cut: bool = False) -> tuple[ToolCall, ...]:
         """Return the calls in the order in which they began, each with an id of its own.

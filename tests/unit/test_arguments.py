@@ -50,6 +50,7 @@ def test_an_object_is_found(raw: Any, value: Any) -> None:
         '{"a": 1',
         "{'a': 1}",
         '{"a":1}{"a":2}',
+        pytest.param("".join(f'{{"a":{n}}} ' for n in range(200_000)), id="many differing ones"),
         '{"a":1} trailing',
         "[1]",
         "7",

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import msgspec
 import pytest
 
 from odek.llm.toolcalls import ToolCallAssembler
@@ -70,6 +71,31 @@ def test_an_id_in_every_delta_is_one_call() -> None:
         delta("shell", "", call_id="a", index=0),
     )
     assert calls == [("a", "shell", '{"command":"ls"}')]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_arguments_are_one_call_however_they_are_cut_and_repeated(size: int) -> None:
+    """Braces, quotes and escapes inside of texts, cut anywhere, neither end a call nor begin one."""
+    arguments = msgspec.json.encode({"command": 'a "}" \\ {"x"} \\" }', "n": {"}": "\\"}}).decode()
+    pieces = [arguments[at : at + size] for at in range(0, len(arguments), size)]
+
+    calls = assembled(
+        *(delta("shell", piece, call_id="a", index=0) for piece in pieces),
+        delta("shell", "{}", call_id="b", index=0),
+    )
+
+    assert calls == [("a", "shell", arguments), ("b", "shell", "{}")]
+
+
+def test_a_long_file_with_the_name_in_every_delta_is_put_together_at_once() -> None:
+    """A megabyte of source text takes a second; looking through all of it at each delta took minutes."""
+    arguments = msgspec.json.encode({"command": "if (x) { y(); }\n" * 60_000}).decode()
+
+    calls = assembled(
+        *(delta("shell", arguments[at : at + 4], call_id="a", index=0) for at in range(0, len(arguments), 4))
+    )
+
+    assert calls == [("a", "shell", arguments)]
 
 
 def test_a_new_id_in_every_delta_is_one_call() -> None:
