@@ -2,6 +2,7 @@
 
 from collections import deque
 
+import msgspec
 import trio
 
 from odek.events import AnswerDelta, ChildrenChanged, Event, ReasoningDelta, ToolOutputLine, ToolRunning
@@ -19,12 +20,14 @@ class EventQueue:
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
+        self._pieces: list[str] = []  # of the text that waits last, joined when it is taken or no longer last
         self._wakeup = trio.Event()
         self._closed = False
 
     def emit(self, event: Event) -> None:
         """Queue ``event``; from the trio thread only."""
         if not self._merged(event):
+            self._join()
             self._events.append(event)
         self._wakeup.set()
 
@@ -43,6 +46,7 @@ class EventQueue:
         while not self._events and not self._closed:
             await self._wakeup.wait()
             self._wakeup = trio.Event()
+        self._join()
         taken = list(self._events)
         self._events.clear()
         return taken
@@ -51,15 +55,19 @@ class EventQueue:
         if not self._events:
             return False
         last = self._events[-1]
-        if isinstance(event, AnswerDelta) and isinstance(last, AnswerDelta):
-            self._events[-1] = AnswerDelta(last.text + event.text)
-        elif isinstance(event, ReasoningDelta) and isinstance(last, ReasoningDelta):
-            self._events[-1] = ReasoningDelta(last.text + event.text)
-        elif isinstance(event, ToolOutputLine | ToolRunning | ChildrenChanged):
+        if isinstance(event, AnswerDelta | ReasoningDelta) and type(event) is type(last):
+            self._pieces = self._pieces or [last.text]
+            self._pieces.append(event.text)
+            return True
+        if isinstance(event, ToolOutputLine | ToolRunning | ChildrenChanged):
             return self._replaced(event)
-        else:
-            return False
-        return True
+        return False
+
+    def _join(self) -> None:
+        """Make one text of the pieces that wait last."""
+        if self._pieces:
+            self._events[-1] = msgspec.structs.replace(self._events[-1], text="".join(self._pieces))
+            self._pieces = []
 
     def _replaced(self, event: ToolOutputLine | ToolRunning | ChildrenChanged) -> bool:
         """Put ``event`` in the place of an older one of the same call, if one still waits."""

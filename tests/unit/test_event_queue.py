@@ -4,18 +4,41 @@ import trio
 import trio.testing
 
 from odek.event_queue import EventQueue
-from odek.events import AnswerDelta, Event, Notice, ToolOutputLine
+from odek.events import AnswerDelta, Event, Notice, ReasoningDelta, ToolOutputLine
 
 
 async def test_pieces_of_text_join_and_nothing_is_lost() -> None:
-    """A stalled reader gets the whole text in one piece."""
+    """A stalled reader gets the whole text in one piece, however many it was made of."""
     queue = EventQueue()
-    for number in range(10_000):
+    for number in range(300_000):
         queue.emit(AnswerDelta(f"{number} "))
 
     taken = await queue.take()
 
-    assert taken == [AnswerDelta("".join(f"{number} " for number in range(10_000)))]
+    assert taken == [AnswerDelta("".join(f"{number} " for number in range(300_000)))]
+
+
+async def test_texts_keep_their_order_among_other_events() -> None:
+    """What joins is what came without anything between; a text that was taken is not joined again."""
+    queue = EventQueue()
+    for event in (
+        ReasoningDelta("a"),
+        ReasoningDelta("b"),
+        AnswerDelta("c"),
+        Notice("between"),
+        AnswerDelta("d"),
+        AnswerDelta("e"),
+    ):
+        queue.emit(event)
+
+    assert await queue.take() == [
+        ReasoningDelta("ab"),
+        AnswerDelta("c"),
+        Notice("between"),
+        AnswerDelta("de"),
+    ]
+    queue.emit(AnswerDelta("f"))
+    assert await queue.take() == [AnswerDelta("f")]
 
 
 async def test_newer_lines_of_a_call_replace_older_ones_but_not_across_other_events() -> None:
