@@ -19,7 +19,7 @@ from odek.messages import (
     UserMessage,
 )
 
-__all__ = ["Fitted", "estimate_tokens", "estimate_tools", "fit"]
+__all__ = ["Fitted", "Fitting", "estimate_tokens", "estimate_tools", "fit"]
 
 CHARS_PER_TOKEN = 4
 """English prose and code come to about four characters a token with every current tokenizer."""
@@ -45,6 +45,32 @@ class Fitted(msgspec.Struct, frozen=True):
     estimated_tokens: int
     left_out: frozenset[int]
     newly_left_out: int
+
+
+class Fitting:
+    """Fits one conversation, request after request; what it left out stays out from turn to turn."""
+
+    def __init__(self) -> None:
+        self._left_out: frozenset[int] | None = None
+
+    def fit(
+        self, messages: Sequence[Message], *, window: int | None, reserved_tokens: int, harder: bool = False
+    ) -> Fitted:
+        """Return the part of ``messages`` that the next request may carry; see the function.
+
+        ``messages`` begins with those of the call before. The first call sees what the requests of
+        a resumed conversation had left out.
+
+        Raises:
+            ContextOverflowError: what must stay is already too much.
+        """
+        if self._left_out is None:
+            self._left_out = _left_out_before(messages, window, reserved_tokens)
+        fitted = fit(
+            messages, window=window, reserved_tokens=reserved_tokens, left_out=self._left_out, harder=harder
+        )
+        self._left_out = fitted.left_out
+        return fitted
 
 
 def estimate_tokens(messages: Sequence[Message]) -> int:
@@ -116,12 +142,15 @@ def _removable_groups(messages: Sequence[Message]) -> list[tuple[int, ...]]:
     """Return groups of indices in the order in which they may be left out.
 
     First each tool batch (an assistant message with calls, and its results), oldest
-    first; then each remaining exchange before the newest user message, oldest first.
+    first; then each remaining exchange before the newest user message, oldest first. What the
+    memory added to a question goes with it.
     """
     users = [index for index, message in enumerate(messages) if isinstance(message, UserMessage)]
     if not users:
         return []
-    first_user, last_user = users[0], users[-1]
+    first_user, newest = users[0], users[-1]
+    while newest > first_user and _is_context(messages[newest - 1]):
+        newest -= 1
     batches: list[tuple[int, ...]] = []
     exchanges: list[tuple[int, ...]] = []
     index = 0
@@ -132,14 +161,38 @@ def _removable_groups(messages: Sequence[Message]) -> list[tuple[int, ...]]:
             while end < len(messages) and isinstance(messages[end], ToolMessage):
                 end += 1
             batches.append(tuple(range(index, end)))
-        elif first_user < index < last_user:
-            if isinstance(message, UserMessage) or not exchanges:
+        elif first_user < index < newest:
+            asks = isinstance(message, UserMessage) or _is_context(message)
+            if (asks and not _is_context(messages[index - 1])) or not exchanges:
                 exchanges.append(())
             exchanges[-1] += (index,)
         index = end
     if batches and batches[-1][-1] == len(messages) - 1:
         batches.pop()  # the model has not read these results yet
     return batches + exchanges
+
+
+def _is_context(message: Message) -> bool:
+    return isinstance(message, SystemMessage) and message.name == CONTEXT_NAME
+
+
+def _left_out_before(messages: Sequence[Message], window: int | None, reserved_tokens: int) -> frozenset[int]:
+    """Return what the requests behind the answers in ``messages`` left out, as far as ``window`` tells."""
+    left_out: frozenset[int] = frozenset()
+    if window is None:
+        return left_out
+    limit, total = window * LIMIT_FRACTION, reserved_tokens
+    for index, message in enumerate(messages):
+        if isinstance(message, AssistantMessage) and total > limit:
+            try:
+                fitted = fit(
+                    messages[:index], window=window, reserved_tokens=reserved_tokens, left_out=left_out
+                )
+            except ContextOverflowError:  # of another window, or no answer but the end of a failed turn
+                return left_out
+            left_out, total = fitted.left_out, fitted.estimated_tokens
+        total += _message_tokens(message)
+    return left_out
 
 
 def _view(messages: Sequence[Message], gone: set[int]) -> tuple[Message, ...]:

@@ -14,7 +14,7 @@ import trio
 
 from odek.batch import Batch, Gate
 from odek.budget import Budget, Limits
-from odek.context import estimate_tools, fit
+from odek.context import Fitting, estimate_tools
 from odek.errors import (
     ContextOverflowError,
     LimitReachedError,
@@ -116,7 +116,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     ``max_parallel`` bounds the tool calls at once. ``mask`` hides secrets in text.
     ``note_turn`` is told what a turn did, before its last save; it never waits.
     ``on_budget`` is handed the budget of each turn, for whoever shares it out.
-    ``unavailable`` says of tools that exist why they are not among ``tools``.
+    ``unavailable`` says of tools that exist why they are not among ``tools``. ``fitting`` keeps the
+    conversation within the model's window, from its first turn to its last.
     """
 
     model: Model
@@ -134,6 +135,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     note_turn: Callable[[TurnNote], None] | None = None
     on_budget: Callable[[Budget], None] | None = None
     unavailable: Mapping[str, str] = {}
+    fitting: Fitting = msgspec.field(default_factory=Fitting)
 
 
 class TurnResult(msgspec.Struct, frozen=True):
@@ -164,7 +166,6 @@ class _Turn:
         self._emit = agent.emit
         self._budget = Budget(agent.limits, trio.current_time, agent.emit)
         self._ledger = Ledger()
-        self._left_out: frozenset[int] = frozenset()
         self._specs = tuple(tool.spec() for tool in agent.tools.values())
         self._schema_tokens = estimate_tools(self._specs)
         self._batch = Batch(
@@ -269,14 +270,9 @@ class _Turn:
     async def _request(self, *, harder: bool) -> ModelResponse:
         """Send the conversation, fitted, once."""
         window = self._agent.model.context_window
-        fitted = fit(
-            self._transcript.messages,
-            window=window,
-            reserved_tokens=self._schema_tokens,
-            left_out=self._left_out,
-            harder=harder,
+        fitted = self._agent.fitting.fit(
+            self._transcript.messages, window=window, reserved_tokens=self._schema_tokens, harder=harder
         )
-        self._left_out = fitted.left_out
         if fitted.newly_left_out:
             self._emit(ContextTrimmed(fitted.newly_left_out, fitted.estimated_tokens, window or 0))
         request = ModelRequest(

@@ -5,6 +5,7 @@ import pytest
 from odek.context import estimate_tokens, fit
 from odek.errors import ContextOverflowError
 from odek.messages import (
+    CONTEXT_NAME,
     AssistantMessage,
     FunctionCall,
     Message,
@@ -111,3 +112,22 @@ def test_when_nothing_can_go_a_refusal_is_final() -> None:
     """A system prompt that alone is too big ends in a clear error, not in a loop."""
     with pytest.raises(ContextOverflowError):
         fit([SystemMessage("s" * 1000), UserMessage("hi")], window=None, harder=True)
+
+
+def test_what_the_memory_added_stays_with_its_question() -> None:
+    """It goes with an old question, and never from before the newest one."""
+    messages = conversation(1)
+    for number in range(1, 9):
+        messages += [SystemMessage(f"memory {number} " + "m" * 200, CONTEXT_NAME), UserMessage(f"q {number}")]
+        messages += [AssistantMessage(f"a {number} " + "x" * 400)]
+    messages.pop()
+
+    for tokens in range(100, estimate_tokens(messages), 10):
+        try:
+            fitted = fit(messages, window=int(tokens / 0.75))
+        except ContextOverflowError:
+            continue
+        kept = [m.content.split()[1] for m in fitted.messages if m.content.startswith("memory ")]
+        asked = [m.content.split()[1] for m in fitted.messages if m.content.startswith("q ")]
+        assert kept == asked
+        assert asked[-1] == "8"

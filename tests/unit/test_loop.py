@@ -1,5 +1,7 @@
 """The loop: from a question to an answer, and every way to be interrupted."""
 
+from itertools import pairwise
+
 import pytest
 import trio
 import trio.testing
@@ -398,3 +400,46 @@ async def test_earlier_messages_never_change_between_requests() -> None:
     for earlier, later in zip(model.requests, model.requests[1:], strict=False):
         assert later.messages[: len(earlier.messages)] == earlier.messages
         assert later.tools == earlier.tools
+
+
+async def test_a_trimmed_conversation_keeps_its_beginning_from_turn_to_turn() -> None:
+    """What was left out stays out in the next turns and in another process, until there is no room again."""
+    window, size = 4_000, 700
+    transcript, record = MemoryTranscript(), Recorder()
+    script = [says(f"{number} " + "x" * size) for number in range(40)]
+    first, second = ScriptedModel(script[:30], context_window=window), ScriptedModel(script[30:])
+    second.context_window = window
+    for model in (first, second):
+        agent = make_agent(model, ECHO, transcript=transcript, emit=record)
+        while model.items_left:
+            await run_turn(agent, "question " + "y" * size)
+
+    requests = [*first.requests, *second.requests]
+    changed = [
+        at
+        for at, (earlier, later) in enumerate(pairwise(requests))
+        if later.messages[: len(earlier.messages)] != earlier.messages
+    ]
+    assert len(record.of(ContextTrimmed)) == len(changed)
+    assert 2 <= len(changed) <= 40 / 2
+    assert len(first.requests) - 1 not in changed
+
+
+async def test_a_provider_that_found_a_conversation_too_long_is_not_sent_it_again() -> None:
+    """Where the window is not known, the next turn begins with what fitted in the one before."""
+    model = ScriptedModel(
+        [
+            calls(("echo", {"text": "x" * 5000})),
+            calls(("echo", {"text": "y"})),
+            ContextOverflowError("too long"),
+            says("fits now"),
+            says("and still does"),
+        ]
+    )
+    agent = make_agent(model, ECHO)
+
+    await run_turn(agent, "go")
+    await run_turn(agent, "on")
+
+    fitted, later = model.requests[-2:]
+    assert later.messages[: len(fitted.messages)] == fitted.messages
