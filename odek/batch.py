@@ -199,7 +199,10 @@ class Batch:
                     if call.output is None:
                         await self._run_watched(call, last_try=True)
             except BaseException:
-                self._report(call, "cancelled", "", "")
+                if call.output is None:
+                    self._report(call, "cancelled", "", "")
+                else:  # the cancellation came when it was done: it must not be said that it was not
+                    self._complete(call)
                 raise
         self._complete(call)
 

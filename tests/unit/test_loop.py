@@ -253,6 +253,38 @@ async def test_cancelling_a_batch_keeps_finished_results_and_answers_every_call(
     assert record.of(TurnFinished)[0].outcome == "cancelled"
 
 
+async def test_a_call_that_was_done_when_the_cancellation_came_is_not_told_as_cancelled() -> None:
+    """A file that is written cannot be unwritten: the session says what was done."""
+    transcript, record = MemoryTranscript(), Recorder()
+    cancelled = trio.Event()
+
+    async def write(note: Note, scope: CallScope) -> ToolOutput:
+        with trio.CancelScope(shield=True):  # as a thread that writes is not abandoned
+            await cancelled.wait()
+        return ToolOutput("written", changed=("a.txt",))
+
+    model = ScriptedModel([calls(("write", {}), ("never", {}))])
+    tools = (FunctionTool("write", write), FunctionTool("never", never))
+    agent = make_agent(model, *tools, transcript=transcript, emit=record)
+
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+
+            async def cancel() -> None:
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
+                cancelled.set()
+
+            nursery.start_soon(cancel)
+            await run_turn(agent, "go")
+
+    assert tool_results(transcript) == ["written", "cancelled by the user"]
+    assert {event.name: event.outcome for event in record.of(ToolFinished)} == {
+        "write": "ok",
+        "never": "cancelled",
+    }
+
+
 async def test_cancelling_an_answer_keeps_what_was_shown() -> None:
     """The text that had arrived is in the session, marked as cut."""
     transcript = MemoryTranscript()
