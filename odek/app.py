@@ -54,16 +54,31 @@ if TYPE_CHECKING:
     from odek.extended_wiring import ExtendedLayer
     from odek.memory.extended.session_atoms import SessionAtoms
 
-__all__ = ["OpenAgent", "Setup", "open_agent", "open_extended_alone", "open_memory_alone"]
+__all__ = ["OpenAgent", "Setup", "TurnBudget", "open_agent", "open_extended_alone", "open_memory_alone"]
 
 DISK_THREADS = 4
 """Threads for files at once: disk work must not use up those that name look-ups need."""
+
+
+class TurnBudget:
+    """The budget of the turn under way, or of the last one; there is one before the first tool is called."""
+
+    _budget: Budget
+
+    def begin(self, budget: Budget) -> None:
+        """A turn begins, with this one."""
+        self._budget = budget
+
+    def now(self) -> Budget:
+        """Return it."""
+        return self._budget
 
 
 class OpenAgent(msgspec.Struct, frozen=True):
     """An agent that is ready, and what a command shows of it."""
 
     agent: Agent
+    budget: TurnBudget
     session: Session
     plan: Plan
     memory: Memory | None
@@ -113,7 +128,7 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
         plan = Plan(lambda steps: setup.emit(PlanChanged(steps)))
         plan.restore(session.messages)
         atoms = _session_atoms(ground)
-        budget = _TurnBudget()
+        budget = TurnBudget()
         offered = await _open_tools(stack, ground, plan, budget)
         agent = Agent(
             model=ground.model,
@@ -134,25 +149,11 @@ async def open_agent(setup: Setup) -> AsyncGenerator[OpenAgent]:
                 partial(note_turn, session, ground.ending, buffer=config.memory.buffer_enabled, atoms=atoms)
             ),
         )
-        yield OpenAgent(agent, session, plan, memory, ground.where, atoms)
-
-
-class _TurnBudget:
-    """The budget of the turn under way; there is one before the first tool is called."""
-
-    _budget: Budget
-
-    def begin(self, budget: Budget) -> None:
-        """A turn begins, with this one."""
-        self._budget = budget
-
-    def now(self) -> Budget:
-        """Return it."""
-        return self._budget
+        yield OpenAgent(agent, budget, session, plan, memory, ground.where, atoms)
 
 
 async def _open_tools(
-    stack: AsyncExitStack, ground: Ground, plan: Plan, budget: _TurnBudget
+    stack: AsyncExitStack, ground: Ground, plan: Plan, budget: TurnBudget
 ) -> list[Tool[Any]]:
     """Return every tool there is for this agent, switched off or not; a new one is a line here."""
     setup, memory, session = ground.setup, ground.memory, ground.session

@@ -86,6 +86,16 @@ class Budget:
             seconds=rest["time"],
         )
 
+    def rest(self) -> Limits:
+        """Return what one more turn may use so that both stay within the limits.
+
+        Raises:
+            LimitReachedError: nothing is left.
+        """
+        rest = self.share(1)
+        iterations = self._limits.iterations - self.iterations if self._limits.iterations else 0
+        return msgspec.structs.replace(rest, iterations=iterations)
+
     def _meters(self) -> list[tuple[Kind, float, float]]:
         tokens = (self.usage.prompt_tokens or 0) + (self.usage.completion_tokens or 0)
         return [

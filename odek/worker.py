@@ -15,7 +15,7 @@ from odek.batch import Admission, Gate, GateRequest
 from odek.config.keys import with_values
 from odek.config.layers import Origin, Resolved
 from odek.delegation import Credentials, TaskReport, TaskResult, WorkOrder
-from odek.errors import StoreError
+from odek.errors import LimitReachedError, StoreError
 from odek.events import AnswerDelta, Event, ModelFinished, ModelStarted, ToolStarted, Usage
 from odek.loop import TurnResult, run_turn
 from odek.output_schema import problem_with
@@ -100,18 +100,32 @@ async def _done(
     async with open_agent(setup) as opened:
         opened.session.add_taint(order.taint, order.ingested)
         progress.session = opened.session
-        agent = msgspec.structs.replace(opened.agent, gate=_WatchedGate(opened.agent.gate, progress.admitted))
+        gate = _WatchedGate(opened.agent.gate, progress.admitted)
+        agent = msgspec.structs.replace(opened.agent, gate=gate)
         result = await run_turn(agent, request_text(order))
-        if order.task.output_schema is not None and result.outcome == "answered":
-            problem = problem_with(result.answer, order.task.output_schema)
-            if problem:
-                result = await run_turn(agent, f"That does not fit the JSON schema: {problem}. Answer again.")
-                problem = problem_with(result.answer, order.task.output_schema)
-            if problem and result.outcome == "answered":
+        problem = _problem(order, result)
+        if problem:
+            try:
+                rest = opened.budget.now().rest()
+            except LimitReachedError as spent:
                 progress.publish()
-                return TaskResult("error", result.answer, progress.state, f"its answer is no fit: {problem}")
+                return TaskResult(
+                    "error", result.answer, progress.state, f"its answer is no fit: {problem}; {spent}"
+                )
+            again = f"That does not fit the JSON schema: {problem}. Answer again."
+            result = await run_turn(msgspec.structs.replace(agent, limits=rest), again)
+            problem = _problem(order, result)
         progress.publish()
+        if problem:
+            return TaskResult("error", result.answer, progress.state, f"its answer is no fit: {problem}")
         return _result(result, progress.state)
+
+
+def _problem(order: WorkOrder, result: TurnResult) -> str:
+    """Say what is wrong with the form of an answer, "" for nothing."""
+    if order.task.output_schema is None or result.outcome != "answered":
+        return ""
+    return problem_with(result.answer, order.task.output_schema)
 
 
 def _result(result: TurnResult, state: TaskReport) -> TaskResult:

@@ -346,3 +346,28 @@ async def test_ps_lists_and_stop_ends(tmp_path: Path) -> None:
     assert refused.status == 3
     assert stopped.status == 0
     assert done.status == 143
+
+
+@pytest.mark.parametrize(("tokens", "asked"), [(0, 2), (25, 2), (10, 1)])
+async def test_an_answer_of_the_wrong_form_is_asked_for_again_within_the_budget(
+    tokens: int, asked: int, tmp_path: Path
+) -> None:
+    """Once, and only with what the first answer has left of the task's tokens."""
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    task = {"goal": "count", "trust_level": "trusted", "output_schema": schema}
+    (tmp_path / "task.json").write_bytes(msgspec.json.encode(task))
+    script = [text_answer("about seven"), text_answer('{"n": 7}')]
+    async with open_model_server(default=by_request(lambda _: script.pop(0))) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        odek.environment["ODEK_BUDGET_TOKENS"] = str(tokens)
+        done = await odek.run("subagent", "--task", str(tmp_path / "task.json"))
+        requests = len(server.requests)
+
+    result = msgspec.json.decode(done.stdout)
+    assert requests == asked
+    if asked == 2:
+        assert (result["status"], result["summary"]) == ("success", '{"n": 7}')
+    else:
+        assert (result["status"], result["summary"]) == ("error", "about seven")
+        assert "it is not JSON" in result["error"]
+        assert "10 tokens (budget.tokens) is used up" in result["error"]
