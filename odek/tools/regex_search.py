@@ -2,10 +2,11 @@
 
 A regular expression can need longer than the universe for thirty characters, and while
 it runs nothing else of its process does: no other task, no Ctrl-C. So it runs in a child
-that interrupts itself by a timer and that can be killed. The request comes as JSON on
-stdin, the report goes as JSON to stdout.
+that interrupts itself by a timer, that can be killed, and that ends with whoever started
+it. The request comes as JSON on stdin, the report goes as JSON to stdout.
 """
 
+import math
 import os
 import re
 import signal
@@ -29,6 +30,9 @@ __all__ = ["SearchReport", "SearchRequest", "serve"]
 FILE_SECONDS = 2.0
 """For one file. A plain pattern reads some 100 MB in that time; a hostile one never ends."""
 
+TICK_SECONDS = 0.25
+"""Between two looks at the clock, and whether the owner still lives, while a file is searched."""
+
 SEARCHED_LINE_BYTES = 20_000
 """Of one line. Generated one-line files are cut here rather than searched to the end."""
 
@@ -42,7 +46,8 @@ OUTPUT_BYTES = 60_000
 class SearchRequest(msgspec.Struct, frozen=True):
     """What to search. Paths are bytes, as not every one is text.
 
-    ``prefix`` goes before each path; ``is_file`` says that ``start`` is one.
+    ``prefix`` goes before each path; ``is_file`` says that ``start`` is one. ``owner_pid`` is who
+    asks: nobody else wants the answer.
     """
 
     pattern: str
@@ -55,6 +60,7 @@ class SearchRequest(msgspec.Struct, frozen=True):
     context_lines: int
     max_results: int
     seconds: float
+    owner_pid: int
 
 
 class SearchReport(msgspec.Struct, frozen=True):
@@ -71,9 +77,9 @@ class _TimeUpError(Exception):
 
 def serve() -> None:
     """Answer the one request on stdin."""
-    signal.signal(signal.SIGALRM, _ring)
-    request = msgspec.json.decode(sys.stdin.buffer.read(), type=SearchRequest)
-    sys.stdout.buffer.write(msgspec.json.encode(_Search(request).run()))
+    search = _Search(msgspec.json.decode(sys.stdin.buffer.read(), type=SearchRequest))
+    signal.signal(signal.SIGALRM, lambda _number, _frame: search.tick())
+    sys.stdout.buffer.write(msgspec.json.encode(search.run()))
 
 
 class _Answer:
@@ -105,6 +111,7 @@ class _Search:
         self._start = Path(os.fsdecode(request.start))
         self._pattern = re.compile(request.pattern, re.IGNORECASE if request.ignore_case else 0)
         self._deadline = time.monotonic() + request.seconds
+        self._file_deadline = math.inf
         self._answer = _Answer(request.max_results)
         self._slow: list[str] = []
         self._unreadable = 0
@@ -136,21 +143,35 @@ class _Search:
             if entry.is_regular and (glob is None or glob.matches(entry.relative)):
                 yield Path(entry.path), f"{request.prefix}{entry.shown}"
 
+    def tick(self) -> None:
+        """Give up the file that is being searched when its time is up; called while it is."""
+        self._end_with_owner()
+        if time.monotonic() >= self._file_deadline:
+            self._file_deadline = math.inf  # another tick may be on its way already
+            raise _TimeUpError
+
+    def _end_with_owner(self) -> None:
+        """End at once when whoever asked was killed: it can end nothing any more."""
+        if os.getppid() != self._request.owner_pid:
+            os._exit(1)
+
     def _check_deadline(self) -> None:
+        self._end_with_owner()
         if time.monotonic() >= self._deadline:
             raise _TimeUpError
 
     def _search_in_time(self, path: Path, shown: str) -> None:
         self._check_deadline()
-        left = self._deadline - time.monotonic()
+        self._file_deadline = min(time.monotonic() + FILE_SECONDS, self._deadline)
         try:
-            signal.setitimer(signal.ITIMER_REAL, max(min(left, FILE_SECONDS), 0.001))
+            signal.setitimer(signal.ITIMER_REAL, TICK_SECONDS, TICK_SECONDS)
             self._search_file(path, shown)
         except _TimeUpError:
             self._slow.append(shown)
         except ToolError:
             self._unreadable += 1
         finally:
+            self._file_deadline = math.inf
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _search_file(self, path: Path, shown: str) -> None:
@@ -225,10 +246,6 @@ def _around(text: str, position: int) -> str:
     start = position - 100 if position > 200 and len(text) > SHOWN_LINE_BYTES else 0
     part = clip_bytes(text[start:], SHOWN_LINE_BYTES)
     return f"{'…' if start else ''}{part}{'…' if start + len(part) < len(text) else ''}"
-
-
-def _ring(_signal: int, _frame: object) -> None:
-    raise _TimeUpError
 
 
 if __name__ == "__main__":

@@ -75,6 +75,7 @@ class SearchFilesTool(Tool[SearchFilesArguments]):
             context_lines=arguments.context_lines,
             max_results=arguments.max_results,
             seconds=SEARCH_SECONDS,
+            owner_pid=os.getpid(),
         )
 
         async def run(_scope: CallScope) -> ToolOutput:
