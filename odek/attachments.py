@@ -78,7 +78,8 @@ def attach(
     def put(title: str, shown: str, content: str, source: str) -> None:
         size = f"{len(content.encode()):,} bytes"
         notices.append(f"attached {shown} ({size}{', shortened' if LEFT_OUT in content else ''})")
-        body = f"{title}:\n```\n{content.rstrip()}\n```"
+        marks = _marks_around(content)
+        body = f"{title}:\n{marks}\n{content.rstrip()}\n{marks}"
         if source:
             outside.append(source)
             body = fence(body, source)
@@ -111,6 +112,11 @@ def attach(
         except (ToolError, OSError) as error:
             notices.append(f"@{argument} was not attached: {error}")
     return Attached("\n\n".join([task, *blocks]), tuple(outside), tuple(notices))
+
+
+def _marks_around(content: str) -> str:
+    """Return marks of code that ``content`` cannot close: where it ends, the person's own words may begin."""
+    return "`" * max([3, *(len(run) + 1 for run in re.findall("`{3,}", content))])
 
 
 def _mentions(task: str) -> list[str]:

@@ -52,7 +52,7 @@ _WRITES = re.compile(r'"action"\s*:\s*"(?:add|replace|remove|add_atom)"')
 
 _NOTE_BYTES = 48  # what the note about a cut takes of a message's limit
 _FENCED = re.compile(r"<untrusted_content\b.*?(?:</untrusted_content\b[^>]*>|\Z)", re.DOTALL)
-_ATTACHED = re.compile(r"^Attached file ([^\n]*):\n```\n.*?(?:\n```$|\Z)", re.DOTALL | re.MULTILINE)
+_ATTACHED = re.compile(r"^Attached file ([^\n]*):\n(`{3,})\n.*?(?:\n\2$|\Z)", re.DOTALL | re.MULTILINE)
 _SENTENCE = re.compile(r"[^\n.!?。！？]+(?:[.!?。！？]+|\n|\Z)|[.!?。！？\n]+")  # noqa: RUF001 - CJK full stops
 _SENTENCE_END = re.compile(r"[.!?…](?=[\"'”’)\]]*(?:\s|\Z))[\"'”’)\]]*|[。！？][」』”’]*")  # noqa: RUF001 - as above
 
