@@ -1,5 +1,6 @@
 """What data decides in a command is followed to where it is read, run, removed or evaluated."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,45 @@ def test_too_many_steps_end_in_a_verdict() -> None:
 
     assert classify(loops, HERE).risk is Risk.DESTRUCTIVE
     assert classify(calls, HERE).risk is Risk.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("begin", "doubling"),
+    [
+        ("a=x", "a=$a$a"),
+        ("a=x", 'a="$(echo $a$a)"'),
+        ("a=x", "a=${b:-$a$a}"),
+        ("a=x", 'read a <<<"$a$a"'),
+        ("a=(x y)", 'a=("${a[@]}" "${a[@]}")'),
+        ("set -- x", 'set -- "$@" "$@"'),
+        ("f() { a=$1$1; }; a=x", "f $a"),
+    ],
+)
+def test_a_value_that_doubles_is_given_up_before_it_fills_the_memory(begin: str, doubling: str) -> None:
+    """Thirty of these are a gigabyte, for the shell as for who judges it: a command as short is refused."""
+    assert classify(f"{begin}; {f'{doubling}; ' * 100}ls", HERE).risk is Risk.UNKNOWN
+    assert classify(f"{begin}; {f'{doubling}; ' * 4}ls", HERE).risk < Risk.UNKNOWN
+
+
+def test_a_long_value_is_judged_where_it_is_used() -> None:
+    """Twenty kilobytes in a variable are no reason to give up."""
+    names = " ".join(f"build/{number:04}" for number in range(2000))
+
+    assert classify(f'a=\'{names}\'; echo "$a" "$a" "$a"; rm -rf /etc', HERE).risk is Risk.DESTRUCTIVE
+    assert classify(f'a=\'{names}\'; echo "$a" "$a" "$a"', HERE).risk is Risk.SAFE
+
+
+def test_numbers_made_of_many_others_are_followed_once_each() -> None:
+    """A sum of ten sums of ten sums, and so on: by every way there would be a hundred million of them."""
+    levels = [[f"v{level}_{number}" for number in range(10)] for level in range(9)]
+    sums = [
+        f"{name}={'+'.join(below)}" for above, below in reversed(list(pairwise(levels[:8]))) for name in above
+    ]
+    numbers = [f"{name}=1" for name in levels[7]]
+
+    assert classify("; ".join([*numbers, *sums, "echo $((v0_0))"]), HERE).risk is Risk.SAFE
+    planted = [f"{name}='a[$(id)]'" for name in levels[7]]
+    assert classify("; ".join([*planted, *sums, "echo $((v0_0))"]), HERE).risk is Risk.CODE_EXECUTION
 
 
 def test_a_pattern_for_a_file_that_is_obeyed_counts_where_it_meets_one(tmp_path: Path) -> None:

@@ -42,6 +42,8 @@ _OUTPUT_STEPS = 4
 _FILE_STEPS = 8
 # Most words are judged as files; measured: 5,000 of them take 0.3 s.
 _WORD_STEPS = 3
+# Of the values of variables, wherever they are put: a megabyte in all.
+_CHARACTERS_PER_STEP = 64
 
 
 def unknown(text: str, reason: str) -> Part:
@@ -178,22 +180,29 @@ class Evaluator(ABC):
         """Note that what stands in ``node`` is nested too deeply to be judged."""
         self._add([unknown(text_of(node), "is nested too deeply")])
 
+    def takes(self, size: int) -> bool:
+        """Take the steps that handling so many characters costs; False when there are none left."""
+        return self._journey.step(size // _CHARACTERS_PER_STEP)
+
     def _evaluate(self, node: "Node") -> None:
         for child in substitutions(node):
             if child.type == "arithmetic_expansion":
                 self.evaluate(child)
-            elif may_run_code(self.substitution(child), self._scope):
+            elif self._may_run_code(self.substitution(child)):
                 self._note(node, Risk.CODE_EXECUTION, _EVALUATED)
         self._evaluate_text(node, outside_substitutions(node))
 
     def _evaluate_text(self, node: "Node", expression: str) -> None:
         for name in names_in(expression):
-            if self._scope.is_set(name) and may_run_code(self._scope.value(name), self._scope):
+            if self._scope.is_set(name) and self._may_run_code(self._scope.value(name)):
                 self._note(node, Risk.CODE_EXECUTION, f"evaluates {name}: {_EVALUATED}")
 
     def _evaluate_value(self, node: "Node", value: Value) -> None:
-        if may_run_code(value, self._scope):
+        if self._may_run_code(value):
             self._note(node, Risk.CODE_EXECUTION, _EVALUATED)
+
+    def _may_run_code(self, value: Value) -> bool:
+        return may_run_code(value, self._scope, self.takes)
 
     # -- substitutions ---------------------------------------------------------------------------------------
 

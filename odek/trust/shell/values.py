@@ -37,6 +37,11 @@ class Value(msgspec.Struct, frozen=True):
         known = len(self.texts) == 1 and UNRESOLVED not in self.texts[0]
         return self.texts[0] if known and not self.foreign else None
 
+    @property
+    def size(self) -> int:
+        """How many characters all that it may be has together."""
+        return sum(map(len, self.texts))
+
     def map(self, change: Callable[[str], str]) -> "Value":
         """Return the value with each of its texts changed."""
         return Value(tuple(dict.fromkeys(map(change, self.texts))), self.foreign, self.hidden)

@@ -8,7 +8,6 @@ import msgspec
 from odek.trust.paths import Where
 from odek.trust.risk import Part, Risk
 from odek.trust.shell import assignments, commands
-from odek.trust.shell.arithmetic import may_run_code
 from odek.trust.shell.call import Context
 from odek.trust.shell.evaluator import NODES_PER_STEP, unknown
 from odek.trust.shell.flow import Flow
@@ -189,6 +188,8 @@ class Walker(Flow):
             self._call_function(effective[0].text, effective[1:])
             self._number = number
         before = self._scope.snapshot()
+        if effective and effective[0].text == "shift":
+            self.takes(self._scope.value("@").size)
         evaluated = assignments.run(effective, self._stdin[-1] if self._stdin else None, self._scope)
         for value in evaluated:
             self._evaluate_value(node, value)
@@ -247,7 +248,7 @@ class Walker(Flow):
         self._note(node, *(judged or (Risk.SAFE, "sets a variable")))
         if name in self._scope.integers:
             self._evaluate_value(node, value)
-            value = value if may_run_code(value, self._scope) else Value.of("0")
+            value = value if self._may_run_code(value) else Value.of("0")
         if not temporary:
             appended = any(child.type == "+=" for child in node.children)
             if appended or (name_node is not None and name_node.type == "subscript"):

@@ -26,6 +26,8 @@ __all__ = ["Expander", "Surroundings", "Word", "decode_ansi_c"]
 
 # A person nests a handful; the expansion is recursive.
 _NESTING_LIMIT = 40
+# What an element of an array costs beside its characters.
+_ELEMENT_CHARACTERS = 64
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -75,6 +77,13 @@ class Surroundings(Protocol):
 
     def give_up(self, node: "Node") -> None:
         """Note that what stands in ``node`` is nested too deeply to be judged."""
+        ...
+
+    def takes(self, size: int) -> bool:
+        """Take note that a value of so many characters is put into a word; False when it is too much.
+
+        A value that is made of itself doubles with every command.
+        """
         ...
 
 
@@ -193,6 +202,7 @@ class Expander:
         hidden, foreign, assigning = self._hidden, self._foreign, self._assigning
         self._assigning = False
         words = self.words(node)
+        self._surroundings.takes(_ELEMENT_CHARACTERS * len(words))
         self._assigning = assigning
         self._hidden = hidden or any(word.hidden for word in words)
         self._foreign = foreign or any(word.foreign for word in words)
@@ -252,7 +262,7 @@ class Expander:
         """Return ``value`` as marked text; its origin is that of the word that it is in."""
         self._hidden = self._hidden or value.hidden
         self._foreign = self._foreign or value.foreign
-        return marks.any_of(value.texts)
+        return marks.any_of(value.texts) if self._surroundings.takes(value.size) else UNRESOLVED
 
     def _expansion(self, node: "Node") -> str:
         """Return the value of ``$x`` or ``${x…}``; walk into defaults and subscripts."""
