@@ -32,6 +32,12 @@ FAILURES_BEFORE_HINT = 3
 SUMMARY_CHARACTERS = 120
 """Of what a call does, as a person is told; a line on a terminal. No measurement behind it."""
 
+DIFF_CHARACTERS = 256 * 1024
+"""Of a change as it is reported. Nobody reads more there, and an approval shows all of it."""
+
+DIFF_MARGIN_CHARACTERS = 16 * 1024
+"""Masked beyond that, so that a credential on the cut is known for one: the longest is about 12 KB."""
+
 RUNNING_TICK_SECONDS = 5.0
 """How often a call that is still running reports itself."""
 
@@ -263,11 +269,19 @@ class Batch:
             self._failures = Counter({key: n for key, n in self._failures.items() if key[0] != call.name})
         denied = call.admission is not None and call.outcome == "denied"
         preview = self._mask(call.admission.why) if denied and call.admission else first_line(content)
-        self._report(call, call.outcome, preview, self._mask(output.diff))
+        self._report(call, call.outcome, preview, self._reported_diff(output.diff))
         source = call.admission.fence_source if call.admission else None
         if source is not None and call.outcome != "denied":
             content = self._gate.fence(content, self._mask(source))
         call.message = ToolMessage(content + hint, call.id)
+
+    def _reported_diff(self, diff: str) -> str:
+        """Return the beginning of ``diff``, masked: to mask all of a large file's would hold up the loop."""
+        more = len(diff) - DIFF_CHARACTERS
+        if more <= 0:
+            return self._mask(diff)
+        begin = self._mask(diff[: DIFF_CHARACTERS + DIFF_MARGIN_CHARACTERS])[:DIFF_CHARACTERS]
+        return f"{begin}\n[… {more:,} more characters …]\n"
 
     def _hint(self, call: _Call, content: str) -> str:
         """Count equal failures; return the corrective hint when they are too many."""

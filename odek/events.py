@@ -139,7 +139,7 @@ class ToolFinished(msgspec.Struct, frozen=True, tag="tool_finished", omit_defaul
     """A tool call ended, was denied, or was cancelled.
 
     ``preview`` is the first line of the result; ``diff`` a unified diff of a file
-    that the call changed.
+    that the call changed, its beginning if it is longer than 262,144 characters.
     """
 
     call_id: str

@@ -6,6 +6,7 @@ import pytest
 import trio
 import trio.testing
 
+from odek.batch import DIFF_CHARACTERS
 from odek.budget import Limits
 from odek.errors import ContextOverflowError, ModelError, ModelUnavailableError
 from odek.events import (
@@ -213,6 +214,24 @@ async def test_outside_content_is_fenced_and_secrets_are_masked_first() -> None:
     await run_turn(agent, "go")
 
     assert tool_results(transcript) == ["<web>echo [REDACTED]</web>"]
+
+
+@pytest.mark.parametrize("at", [10, DIFF_CHARACTERS - 3])
+async def test_of_a_long_change_the_beginning_is_reported_without_its_secrets(at: int) -> None:
+    """A secret is hidden also where the report is cut in the middle of it."""
+    diff = "+" * at + "hunter2" + "+" * (2 * DIFF_CHARACTERS)
+
+    async def edit(note: Note, scope: CallScope) -> ToolOutput:
+        return ToolOutput("done", changed=("a.txt",), diff=diff)
+
+    record = Recorder()
+    model = ScriptedModel([calls(("edit", {})), says("done")])
+    await run_turn(make_agent(model, FunctionTool("edit", edit), emit=record), "go")
+
+    reported = record.of(ToolFinished)[0].diff
+    assert reported.startswith("+" * at + "[RE")
+    assert len(reported) < DIFF_CHARACTERS + 100
+    assert reported.endswith(f"[… {len(diff) - DIFF_CHARACTERS:,} more characters …]\n")
 
 
 async def test_three_equal_failures_bring_a_hint() -> None:
