@@ -24,7 +24,7 @@ FILE_BYTES = 4096
 class RunningProcess(msgspec.Struct, frozen=True, kw_only=True):
     """One process. ``parent`` is the odek process that it works for, or 0.
 
-    ``started_at`` are seconds since 1970.
+    ``started_at`` are seconds since 1970. ``task`` is the beginning of what it does, secrets masked.
     """
 
     pid: int

@@ -205,7 +205,8 @@ async def open_stage(run: AgentRun, interrupts: Interrupts) -> AsyncGenerator[St
             watch_memory=run.watch_memory,
         )
         async with open_agent(setup) as opened:
-            with registered(run.home, command="agent", session=opened.session.id, task=run.task):
+            task = opened.agent.mask(run.task)
+            with registered(run.home, command="agent", session=opened.session.id, task=task):
                 yield Stage(opened, display, interrupts)
         nursery.cancel_scope.cancel()
 

@@ -81,6 +81,7 @@ def serve_parent() -> int:
     from odek.cli.error_groups import unwrapped_errors
     from odek.delegation import Credentials, WorkOrder
     from odek.processes import registered
+    from odek.trust.secrets import Masker
     from odek.worker import run_task
     from subagent.child import serve
     from subagent.secret import read_secret
@@ -96,7 +97,7 @@ def serve_parent() -> int:
             command=order.name,
             parent=order.parent_pid,
             session=order.parent_session,
-            task=order.task.goal,
+            task=Masker(credentials.secrets).mask(order.task.goal),
         )
         with listed, unwrapped_errors():
             return await run_task(order, credentials, report, lambda _event: None, os.environ)
@@ -112,6 +113,7 @@ def _by_hand(arguments: argparse.Namespace) -> int:
     from odek.cli.error_groups import unwrapped_errors
     from odek.errors import OdekError, ToolError
     from odek.processes import registered
+    from odek.trust.secrets import Masker
 
     if arguments.parent_session and not arguments.parent_session.isprintable():
         arguments.parent_session = ""
@@ -119,9 +121,8 @@ def _by_hand(arguments: argparse.Namespace) -> int:
     document["iterations"] = 0
     try:
         job = _job(arguments)
-        listed = registered(
-            job.home, command="subagent", session=arguments.parent_session, task=job.order.task.goal
-        )
+        task = Masker(job.credentials.secrets).mask(job.order.task.goal)
+        listed = registered(job.home, command="subagent", session=arguments.parent_session, task=task)
         with listed, unwrapped_errors():
             found, status = trio.run(job.run)
     except Exception as error:  # noqa: BLE001 - whoever started us reads JSON, whatever has happened

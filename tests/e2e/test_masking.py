@@ -1,16 +1,24 @@
 """No credential gets out by what a provider says, an answer in pieces or the output of a command."""
 
+import signal
 from pathlib import Path
+
+import trio
 
 from odek.batch import SUMMARY_CHARACTERS
 from tests.support.cli import Odek
+from tests.support.delegations import delegate, is_child
 from tests.support.endpoints import SOON
+from tests.support.http_request import RecordedRequest
 from tests.support.model_server import (
     DONE,
+    Answer,
+    by_request,
     chunk,
     error_answer,
     event_stream,
     open_model_server,
+    stall,
     text_answer,
     tool_call_answer,
 )
@@ -76,3 +84,28 @@ async def test_half_a_credential_at_the_end_of_a_line_is_not_shown(tmp_path: Pat
     assert all(len(summary) <= SUMMARY_CHARACTERS and "\n" not in summary for summary in summaries)
     assert TOKEN[:8] not in done.stdout + done.stderr
     assert TOKEN[:8] not in kept(odek)
+
+
+async def test_a_task_with_a_credential_is_kept_nowhere_while_it_runs(tmp_path: Path) -> None:
+    """Neither in the session nor in what `odek ps` shows, of the process itself and of its subagents."""
+    goal = f"use {TOKEN} to look"
+    asked = trio.Event()
+
+    def choose(request: RecordedRequest) -> Answer:
+        if is_child(request):
+            asked.set()
+            return stall()
+        return delegate({"goal": goal})
+
+    async with open_model_server(default=by_request(choose)) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        async with odek.start("run", goal) as running:
+            with trio.fail_after(20):
+                await asked.wait()
+            shown = await odek.run("ps")
+            held = await trio.to_thread.run_sync(kept, odek)
+            running.signal(signal.SIGINT)
+            await running.wait()
+
+    assert shown.stdout.count("use [REDACTED:github-token] to look") == 2
+    assert TOKEN[:12] not in held + shown.stdout
