@@ -23,6 +23,9 @@ __all__ = ["LineInput", "ReplInput", "TerminalInput", "needs_more", "open_repl_i
 _FENCES: Final = ("```", "~~~")
 _READ_BYTES: Final = 1 << 16
 
+INPUT_LIMIT_BYTES: Final = 1024 * 1024
+"""Of one input from a pipe, as of a task from one: a larger text is a file to attach."""
+
 
 class ReplInput(Protocol):
     """Where the repl reads from."""
@@ -58,14 +61,20 @@ async def open_repl_input(
 
 def needs_more(text: str) -> bool:
     """Say whether ``text`` goes on: its last line ends in a backslash, or fenced code is open."""
-    if (len(text) - len(text.rstrip("\\"))) % 2:
-        return True
-    fence = ""
+    return _asks_for_more(text) or bool(_fence_after("", text))
+
+
+def _asks_for_more(line: str) -> bool:
+    return bool((len(line) - len(line.rstrip("\\"))) % 2)
+
+
+def _fence_after(fence: str, text: str) -> str:
+    """Return the mark of the fenced code that is open behind ``text``, of that before it or "" for none."""
     for line in text.splitlines():
         mark = line.strip()[:3]
         if mark in _FENCES and fence in {"", mark}:
             fence = "" if fence else mark
-    return bool(fence)
+    return fence
 
 
 class LineInput:
@@ -77,25 +86,32 @@ class LineInput:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._buffer = b""
+        self._buffer = bytearray()
 
     async def read(self) -> str | None:
         """Return the next line, joined with those that it says belong to it, or None at the end.
 
         Raises:
-            OdekError: the input cannot be read, or is not UTF-8.
+            OdekError: the input cannot be read, is not UTF-8, or is too long.
         """
-        text = ""
-        while (line := await self._next_line()) is not None:
-            text += line
-            if not needs_more(text):
-                return text
-            text = _continued(text)
-        return text or None
+        lines: list[str] = []
+        fence, room_bytes = "", INPUT_LIMIT_BYTES
+        while (line := await self._next_line(room_bytes)) is not None:
+            room_bytes -= len(line.encode()) + 1
+            fence = _fence_after(fence, line)
+            asks = _asks_for_more(line)
+            lines.append(line[:-1] if asks else line)
+            if not (asks or fence):
+                return "\n".join(lines)
+        return "\n".join([*lines, ""]) if lines else None
 
-    async def _next_line(self) -> str | None:
+    async def _next_line(self, limit_bytes: int) -> str | None:
         try:
-            while b"\n" not in self._buffer:
+            searched = 0
+            while (end := self._buffer.find(b"\n", searched)) < 0:
+                searched = len(self._buffer)
+                if searched > limit_bytes:
+                    break
                 # A cancelled read leaves its thread behind; only the end of the program cancels it.
                 more = await trio.to_thread.run_sync(
                     os.read, self._descriptor, _READ_BYTES, abandon_on_cancel=True
@@ -103,8 +119,13 @@ class LineInput:
                 if not more:
                     break
                 self._buffer += more
-            line, newline, self._buffer = self._buffer.partition(b"\n")
-            return line.removesuffix(b"\r").decode() if line or newline else None
+            line = self._buffer[: end if end >= 0 else None]
+            if len(line) > limit_bytes:
+                raise OdekError(
+                    f"an input on stdin is longer than {INPUT_LIMIT_BYTES:,} bytes; attach it as a file"
+                )
+            del self._buffer[: len(line) + 1]
+            return line.removesuffix(b"\r").decode() if line or end >= 0 else None
         except UnicodeDecodeError as error:
             raise OdekError(
                 f"stdin is not UTF-8: byte 0x{error.object[error.start]:02x}; convert it first"
@@ -176,12 +197,6 @@ def _leave(application: "Application[str]") -> None:
         application.exit(exception=EOFError)
 
 
-def _continued(text: str) -> str:
-    """Return ``text`` ready for the next line: a backslash that asked for it is gone."""
-    odd = (len(text) - len(text.rstrip("\\"))) % 2
-    return (text[:-1] if odd else text) + "\n"
-
-
 def _make_session(entries: list[str], commands: Mapping[str, str], *, no_color: bool) -> "PromptSession[str]":
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import InMemoryHistory
@@ -209,7 +224,7 @@ def _key_bindings() -> "KeyBindings":
         if not needs_more(buffer.text):
             buffer.validate_and_handle()
             return
-        if buffer.document.is_cursor_at_the_end and (len(buffer.text) - len(buffer.text.rstrip("\\"))) % 2:
+        if buffer.document.is_cursor_at_the_end and _asks_for_more(buffer.text):
             buffer.delete_before_cursor()
         buffer.newline(copy_margin=False)
 

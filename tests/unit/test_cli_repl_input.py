@@ -2,6 +2,7 @@
 
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odek.cli.history import ReplHistory
-from odek.cli.repl_input import LineInput, needs_more
+from odek.cli.repl_input import INPUT_LIMIT_BYTES, LineInput, needs_more
 from odek.errors import OdekError, StoreError
 
 
@@ -20,12 +21,11 @@ def no_mask(text: str) -> str:
 
 
 async def read_all(data: bytes) -> list[str]:
-    """Return what a LineInput makes of ``data`` coming from a pipe."""
-    read_end, write_end = os.pipe()
-    with os.fdopen(write_end, "wb") as writer:
-        writer.write(data)
-    source, inputs = LineInput(read_end), []
-    with os.fdopen(read_end, "rb"):
+    """Return what a LineInput makes of ``data`` coming from a file."""
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        source, inputs = LineInput(file.fileno()), []
         while (text := await source.read()) is not None:
             inputs.append(text)
     return inputs
@@ -60,6 +60,16 @@ async def test_lines_of_a_pipe_are_inputs() -> None:
 async def test_code_that_never_ends_is_read_to_the_end() -> None:
     """An open fence at the end of the pipe is an input all the same."""
     assert await read_all(b"```\nx") == ["```\nx\n"]
+
+
+async def test_long_code_is_one_input_up_to_the_limit() -> None:
+    """A megabyte of code comes in at once; what is longer is refused, in one line or in many."""
+    code = b"```\n" + b"a line of code\n" * ((INPUT_LIMIT_BYTES - 100) // 15) + b"```\n"
+
+    assert await read_all(code + b"next") == [code.decode().rstrip("\n"), "next"]
+    for data in (b"x" * (INPUT_LIMIT_BYTES + 1), b"```\n" + b"a line\n" * (INPUT_LIMIT_BYTES // 7 + 1)):
+        with pytest.raises(OdekError, match="longer than 1,048,576 bytes; attach it as a file"):
+            await read_all(data)
 
 
 async def test_bytes_that_are_no_text_are_named() -> None:
