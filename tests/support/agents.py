@@ -12,11 +12,22 @@ from odek.errors import StoreError
 from odek.events import Event, Usage
 from odek.llm.model import Model
 from odek.loop import Agent
-from odek.messages import Message, SystemMessage
+from odek.messages import Message, SystemMessage, ToolMessage
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects
 
-__all__ = ["FunctionTool", "MemoryTranscript", "Note", "OpenGate", "Recorder", "make_agent"]
+__all__ = [
+    "ECHO",
+    "FunctionTool",
+    "MemoryTranscript",
+    "Note",
+    "OpenGate",
+    "Recorder",
+    "echo",
+    "make_agent",
+    "never",
+    "tool_results",
+]
 
 
 class MemoryTranscript:
@@ -104,6 +115,24 @@ class FunctionTool(Tool[Note]):
             return output if isinstance(output, ToolOutput) else ToolOutput(output)
 
         return PreparedCall(arguments.text, self._effects, run)
+
+
+async def echo(note: Note, scope: CallScope) -> str:
+    """Return the text."""
+    return f"echo {note.text}"
+
+
+async def never(note: Note, scope: CallScope) -> str:
+    """Wait for ever."""
+    await trio.sleep_forever()
+
+
+ECHO = FunctionTool("echo", echo)
+
+
+def tool_results(transcript: MemoryTranscript) -> list[str]:
+    """Return the contents of the tool messages."""
+    return [message.content for message in transcript.messages if isinstance(message, ToolMessage)]
 
 
 class Recorder:
