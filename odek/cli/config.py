@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -52,11 +51,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(home: Path, *, as_json: bool) -> None:
+    from odek.cli.last_words import say
     from odek.config.files import load
 
     resolved = load(home, Path(), os.environ, {})
     for notice in resolved.notices:
-        print(f"odek: {notice}", file=sys.stderr)
+        say(notice)
     rows = list(_rows(resolved))
     if as_json:
         shown = {path: {"value": value, "from": origin} for path, value, origin in rows}

@@ -10,8 +10,10 @@ __all__ = ["say", "say_where"]
 def say(text: str) -> None:
     """Write a line about an error to stderr, with what to do where odek's files are closed to this user."""
     from odek.home import access_hint
+    from odek.text import visible
 
-    print(f"odek: {_masked(text + access_hint(text, os.environ))}", file=sys.stderr)
+    # A project's configuration, a file's name or a server's words may hold what a terminal obeys.
+    print(f"odek: {visible(_masked(text + access_hint(text, os.environ)))}", file=sys.stderr)
 
 
 def say_where(error: BaseException) -> None:

@@ -112,7 +112,18 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print ``message`` and leave."""
-        self.exit(EXIT_SETUP, f"{self.prog}: {message} (see `{self.prog} --help`)\n")
+        from odek.text import visible
+
+        self.exit(
+            EXIT_SETUP, f"{self.prog}: {visible(message, keep_newlines=False)} (see `{self.prog} --help`)\n"
+        )
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # What is asked for on stdout must arrive, or be known to be lost; argparse passes over that.
+        if file is sys.stdout:
+            file.write(message)
+        else:
+            super()._print_message(message, file)
 
 
 def build_parser(command: str | None, *, alone: bool = False) -> Parser:
@@ -164,7 +175,7 @@ def entry() -> NoReturn:
     _open_missing_streams()
     _take_any_text(sys.stdout)
     try:
-        status = _flushed(main, _asked_for_help(sys.argv[1:]))
+        status = _flushed(main, _asked_for_help([_well_formed(word) for word in sys.argv[1:]]))
     except KeyboardInterrupt:
         status = EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -204,6 +215,20 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
         raise error
     units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{high:02x}{low:02x}" for high, low in zip(*[iter(units)] * 2, strict=True)), error.end
+
+
+def _well_formed(word: str) -> str:
+    """Return an argument as text that can be stored and sent: bytes that are no UTF-8 are replaced.
+
+    They reach a process as lone surrogates, whatever its locale.
+    """
+    if word.isascii():
+        return word
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(word).decode("utf-8", "replace")
+    return word
 
 
 def _asked_for_help(argv: Sequence[str]) -> list[str]:

@@ -34,6 +34,7 @@ examples:
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge the command and print the verdict."""
+    from odek.cli.last_words import say
     from odek.config.files import load
     from odek.home import home_directory, working_directory
     from odek.trust.paths import Where
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     command = sys.stdin.buffer.read().decode("utf-8", "replace") if given == "-" else given
     resolved = load(home, Path(), os.environ, {})
     for notice in resolved.notices:
-        print(f"odek: {notice}", file=sys.stderr)
+        say(notice)
     here = working_directory()
     verdict = classify(command, Where(here, here, Path.home(), home))
     settings = resolved.config.dangerous

@@ -134,3 +134,30 @@ def test_a_removed_working_directory_stops_only_what_needs_one(
 
     said = "odek: the working directory no longer exists; change to one that does\n"
     assert capsys.readouterr().err == (said if status else "")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["--version"]], ids=str)
+def test_help_that_could_not_be_written_is_an_error(words: list[str]) -> None:
+    """Whoever redirects it to a full disk is told, as for any other output."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "odek", *words], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+
+    assert (done.returncode, done.stderr) == (1, b"odek: cannot write to stdout: the disk is full\n")
+
+
+@pytest.mark.parametrize("utf8", ["1", "0"])
+def test_an_argument_that_is_no_utf_8_is_taken_as_far_as_it_can_be_read(tmp_path: Path, utf8: str) -> None:
+    """Its other characters stay, in any locale, and what is written down of it can be sent and stored."""
+    environ = os.environ | {
+        "ODEK_HOME": str(tmp_path),
+        "PYTHONUTF8": utf8,
+        "PYTHONCOERCECLOCALE": "0",
+        "LC_ALL": "POSIX",
+    }
+    odek = [sys.executable, "-m", "odek", "memory", "facts"]
+
+    subprocess.run([*odek, "add", "user", b"Zo\xc3\xab \xff"], env=environ, check=True, capture_output=True)
+
+    assert (tmp_path / "memory" / "user.md").read_text(encoding="utf-8") == "Zoë \N{REPLACEMENT CHARACTER}"

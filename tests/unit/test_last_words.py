@@ -61,3 +61,14 @@ async def test_an_argument_that_holds_a_key_is_not_repeated(tmp_path: Path) -> N
     assert done.status == 3
     assert TOKEN not in done.stderr
     assert "[REDACTED:github-token]" in done.stderr
+
+
+def test_what_a_terminal_would_obey_is_written_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An error may quote a project's file or a server: no escape sequence of theirs reaches the terminal."""
+    monkeypatch.setenv("ODEK_HOME", str(tmp_path))
+
+    say('model "\x1b[2Jx\u202e" needs an endpoint:\n[1] a')
+
+    assert capsys.readouterr().err == 'odek: model "\\x1b[2Jx\\u{202e}" needs an endpoint:\n[1] a\n'
