@@ -73,10 +73,13 @@ def access_hint(reason: str, environ: Mapping[str, str]) -> str:
         return ""
     if not os.path.exists(home):  # noqa: PTH110 - without pathlib
         return "; set ODEK_HOME to a directory of yours"
+    from shlex import quote
+
     if any(os.lstat(path).st_uid != os.geteuid() for path in _own_files(home)):
-        return f"; not all of {home} is yours: `sudo chown -R $(id -un) {home}`, or set ODEK_HOME to another"
+        way = f"sudo chown -R $(id -un) {quote(home)}"
+        return f"; not all of {home} is yours: `{way}`, or set ODEK_HOME to another"
     if not os.access(home, os.R_OK | os.W_OK | os.X_OK):
-        return f"; `chmod u+rwx {home}`, or set ODEK_HOME to another directory"
+        return f"; `chmod u+rwx {quote(home)}`, or set ODEK_HOME to another directory"
     return ""
 
 

@@ -102,12 +102,22 @@ def _claim(path: Path, data: bytes) -> int | None:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             with suppress(FileNotFoundError):  # a sweep took it away just before we had it
                 if path.stat().st_ino == os.fstat(descriptor).st_ino:
-                    os.ftruncate(descriptor, 0)
-                    os.pwrite(descriptor, data, 0)
-                    return descriptor
+                    return _filled(descriptor, path, data)
             os.close(descriptor)
     except (OSError, StoreError):
         return None
+
+
+def _filled(descriptor: int, path: Path, data: bytes) -> int:
+    """Write the record into the locked file; on a full disk the file goes, empty as it would be."""
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, data, 0)
+    except OSError:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _read(path: Path) -> RunningProcess | None:

@@ -44,15 +44,15 @@ def test_no_home_at_all_is_said() -> None:
 
 def test_a_home_of_somebody_else_is_told_how_to_get_back(tmp_path: Path) -> None:
     """After one run with `sudo` the person learns whose the files are, and both ways on."""
-    home = tmp_path / ".odek"
-    home.mkdir()
+    home = tmp_path / "her files" / ".odek"
+    home.mkdir(parents=True)
     reason = f"cannot read {home}/sessions: permission denied"
     with locked(home):
-        told = access_hint(reason, {"HOME": str(tmp_path)})
+        told = access_hint(reason, {"HOME": str(home.parent)})
 
     way = "sudo chown -R" if os.geteuid() == 0 else "chmod u+rwx"  # only the superuser can make it another's
     assert way in told
-    assert str(home) in told
+    assert f" '{home}'`" in told  # as a shell takes it
     assert "ODEK_HOME" in told
 
 

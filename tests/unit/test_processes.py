@@ -1,6 +1,8 @@
 """The list of running processes of a home."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from odek.processes import is_running, registered, running_processes
@@ -38,3 +40,20 @@ def test_long_and_foreign_text_is_no_hindrance(tmp_path: Path) -> None:
     """A task of any length and script is listed, cut."""
     with registered(tmp_path, command="agent", task="\N{SNOWMAN}\x1b" * 5000):
         assert running_processes(tmp_path)[0].task.startswith("\N{SNOWMAN}")
+
+
+def test_a_full_disk_leaves_no_empty_file_behind(tmp_path: Path) -> None:
+    """A process that could not write down what it is runs unlisted, and there is nothing to sweep."""
+    program = """
+import resource, sys
+from pathlib import Path
+from odek.processes import registered
+home = Path(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+with registered(home, command="agent"):
+    print(*(home / "run").iterdir(), "runs")
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, check=True)
+
+    assert done.stdout.split() == [b"runs"]
+    assert list((tmp_path / "run").iterdir()) == []
