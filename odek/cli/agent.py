@@ -43,7 +43,7 @@ TERMINAL = "/dev/tty"
 
 
 class AgentRun(msgspec.Struct, frozen=True):
-    """How to run: from which configuration, where, on which session."""
+    """How to run: from which configuration, where, on which session. A dialogue has no ``task``."""
 
     resolved: Resolved
     home: Path

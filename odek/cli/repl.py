@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from odek.cli.agent import run_trio, start
 
-    run = msgspec.structs.replace(start(arguments, resume=arguments.id, task="repl"), watch_memory=True)
+    run = msgspec.structs.replace(start(arguments, resume=arguments.id, task=""), watch_memory=True)
     return run_trio(lambda interrupts: _talk(run, interrupts))
 
 

@@ -11,7 +11,7 @@ from odek.events import Usage
 from odek.messages import Message, UserMessage
 from odek.sessions.document import Header, now
 from odek.sessions.masking import clean
-from odek.text import without_surrogates
+from odek.text import first_line, without_surrogates
 
 __all__ = ["Session", "Writer"]
 
@@ -138,8 +138,11 @@ class Session:
         return frozenset(self._counted)
 
     def append(self, *messages: Message) -> None:
-        """Add messages in memory."""
+        """Add messages in memory; a session begun without a task is named after the first question."""
         self._messages.extend(map(clean, messages))
+        if not self._header.task:
+            asked = next((each.content for each in messages if isinstance(each, UserMessage)), "")
+            self._header = msgspec.structs.replace(self._header, task=first_line(asked))
 
     def add_usage(self, usage: Usage) -> None:
         """Add the tokens and money of a request."""

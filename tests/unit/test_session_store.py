@@ -54,6 +54,17 @@ async def test_what_was_saved_is_there_when_it_is_opened_again(store: SessionSto
         assert again.repairs == ()
 
 
+async def test_a_session_without_a_task_is_named_after_the_first_question(store: SessionStore) -> None:
+    """A dialogue begins before anything is asked; its first line is its title from then on."""
+    with store.create("test-model", "") as session:
+        session.append(UserMessage("\nwhy does it fail?\nmore"), AssistantMessage("because"))
+        session.append(UserMessage("and now?"))
+        await session.save()
+
+    with store.open(session.id) as again:
+        assert again.task == "why does it fail?"
+
+
 async def test_files_and_directories_are_the_owners_alone_whatever_the_umask(
     store: SessionStore, directory: Path
 ) -> None:
