@@ -173,22 +173,45 @@ class Index:
         self._vectors.put(vectors, labels)
 
     def add(self, documents: Iterable[Document]) -> None:
-        """Add documents, or put them in the place of those with their ids; searchable on return.
+        """Add documents, or put them in the place of those with their ids; see ``update``."""
+        self.update(documents)
 
+    def remove(self, ids: Iterable[str]) -> None:
+        """Take documents out; unknown ids are none the worse. See ``update``."""
+        self.update((), ids)
+
+    def update(
+        self, documents: Iterable[Document], removed: Iterable[str] = (), *, leave_merge: bool = False
+    ) -> None:
+        """Add ``documents``, or put them in the place of those with their ids, and take others out; at once.
+
+        Everybody sees it on return. Now and then segments are merged then, which may take seconds.
+        With ``leave_merge`` that is not waited for: nobody can write until ``finish_merge`` is called.
         Without an index nothing is done: the texts are scanned, and a rebuild will read them.
 
         Raises:
             StoreError: it is not done; the index is as it was, or is to be rebuilt.
         """
-        self._write([cleaned(document) for document in documents], ())
+        added = [cleaned(document) for document in documents]
+        ids = [without_surrogates(name) for name in removed]
+        if not added and not ids:
+            return
+        with self._generations.writing() as lexical:
+            if lexical is not None:
+                lexical.write(added, ids, leave_merge=leave_merge)
 
-    def remove(self, ids: Iterable[str]) -> None:
-        """Take documents out; unknown ids are none the worse.
+    @property
+    def is_merging(self) -> bool:
+        """Whether a merge was left under way."""
+        return self._generations.is_merging
+
+    def finish_merge(self) -> None:
+        """Wait for a merge that was left under way, and let others write; without one do nothing.
 
         Raises:
             StoreError: it is not done; the index is as it was, or is to be rebuilt.
         """
-        self._write([], tuple(without_surrogates(name) for name in ids))
+        self._generations.finish_merge()
 
     def rebuild(self) -> bool:
         """Make the index anew from the texts; False when another process is doing so.
@@ -296,13 +319,6 @@ class Index:
             )
             for each in found
         ]
-
-    def _write(self, documents: list[Document], removed: tuple[str, ...]) -> None:
-        if not documents and not removed:
-            return
-        with self._generations.writing() as lexical:
-            if lexical is not None:
-                lexical.write(documents, removed)
 
     def _rebuild(self) -> None:
         with self._generations.replacing() as lexical:

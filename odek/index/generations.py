@@ -9,7 +9,7 @@ seal tell them when to read again.
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
@@ -18,7 +18,7 @@ import msgspec
 from odek.errors import StoreBusyError, StoreError
 from odek.index.lexical import IndexDamagedError, LexicalIndex
 from odek.storage.files import PRIVATE_DIRECTORY, describe, read_file, replace_file
-from odek.storage.locks import exclusive
+from odek.storage.locks import HeldLock, exclusive, hold
 
 __all__ = ["Generations"]
 
@@ -53,6 +53,7 @@ class Generations:
         self._seen_current: _Stamp | None = None
         self._seen_seal: _Stamp | None = None
         self._is_unsettled = False
+        self._merging: tuple[LexicalIndex, HeldLock] | None = None
         self.damage = ""
 
     @property
@@ -88,13 +89,22 @@ class Generations:
             self._reload(self._lexical, is_writer=is_writer)
         return self._lexical
 
-    def lock(self) -> AbstractContextManager[None]:
-        """Exclude other writers for a block.
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Exclude other writers for a block, and go on to do so while a merge is under way after it.
 
         Raises:
             StoreError: the lock is not to be had.
         """
-        return exclusive(self._directory / "write.lock", timeout_seconds=LOCK_SECONDS)
+        self.finish_merge()
+        lock = hold(self._directory / "write.lock", timeout_seconds=LOCK_SECONDS)
+        try:
+            yield
+        finally:
+            if self._lexical is not None and self._lexical.is_merging:
+                self._merging = self._lexical, lock
+            else:
+                lock.release()
 
     @contextmanager
     def writing(self) -> Iterator[LexicalIndex | None]:
@@ -105,13 +115,41 @@ class Generations:
         """
         with self.lock():
             lexical = self.refresh(is_writer=True)
-            try:
+            if lexical is None:
+                yield None
+                return
+            with self._changing(lexical):
                 yield lexical
-            except IndexDamagedError:
-                self._lexical, self._is_unsettled = None, True
-                raise
-            if lexical is not None:
-                self._seen_seal = _stamp(lexical.seal_path)
+
+    @property
+    def is_merging(self) -> bool:
+        """Whether a merge is under way since the last write of this one."""
+        return self._merging is not None
+
+    def finish_merge(self) -> None:
+        """Wait for the merge that the last write left under way, and let others write.
+
+        Raises:
+            StoreError: it is not done, and what is on disk answers.
+        """
+        if self._merging is None:
+            return
+        lexical, lock = self._merging
+        try:
+            with self._changing(lexical):
+                lexical.finish_merge()
+        finally:
+            self._merging = None
+            lock.release()
+
+    @contextmanager
+    def _changing(self, lexical: LexicalIndex) -> Iterator[None]:
+        try:
+            yield
+        except IndexDamagedError:
+            self._lexical, self._is_unsettled = None, True
+            raise
+        self._seen_seal = _stamp(lexical.seal_path)
 
     def give_up(self, error: IndexDamagedError) -> None:
         """Let nothing answer until ``current`` names another generation."""

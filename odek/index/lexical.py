@@ -96,6 +96,7 @@ class LexicalIndex:
         self._schema = new_schema()
         self._sizes: dict[str, int] = {}
         self._frequencies: dict[str, Frequencies] = {}
+        self._merging: tantivy.IndexWriter | None = None
         with _translated(directory):
             if not create:
                 self._seal = verified(directory)
@@ -113,11 +114,13 @@ class LexicalIndex:
             self._seal = verified(self.directory)
             self._load()
 
-    def write(self, documents: Iterable[Document], removed: Iterable[str] = ()) -> None:
+    def write(
+        self, documents: Iterable[Document], removed: Iterable[str] = (), *, leave_merge: bool = False
+    ) -> None:
         """Replace or add ``documents``, take ``removed`` ids out, all at once, and see the result.
 
         The caller excludes other writers, and gives ``cleaned`` documents: a value of a wrong type
-        would end tantivy's thread.
+        would end tantivy's thread. With ``leave_merge`` it does so until ``finish_merge``.
 
         Raises:
             IndexDamagedError: the files cannot be written; what was there before is still there.
@@ -125,6 +128,24 @@ class LexicalIndex:
         documents = list({document.id: document for document in documents}.values())  # the last counts
         keys = [*map(key_text, removed), *(key_text(document.id) for document in documents)]
         self._commit(documents, [self._term("key", key) for key in keys])
+        if not leave_merge:
+            self.finish_merge()
+
+    @property
+    def is_merging(self) -> bool:
+        """Whether segments are merged since the last write, which everybody sees meanwhile."""
+        return self._merging is not None
+
+    def finish_merge(self) -> None:
+        """Wait for the merge that the last write began, which may take seconds; without one do nothing.
+
+        Raises:
+            IndexDamagedError: the files cannot be written; what was there before is still there.
+        """
+        writer, self._merging = self._merging, None
+        if writer is not None:
+            with _translated(self.directory):
+                self._end(writer)
 
     def match(self, documents: Iterable[Document]) -> int:
         """Make ``documents`` the content; return how many were new, changed or gone.
@@ -141,6 +162,7 @@ class LexicalIndex:
             names = {self._stored(there[version]).id for version in outdated}
         if changed or outdated:
             self._commit(changed, [self._term("document", version) for version in outdated])
+            self.finish_merge()
         return len(names.union(document.id for document in changed))
 
     def candidates(
@@ -231,7 +253,7 @@ class LexicalIndex:
         return self._size() - alive > max(_MIN_REMOVED_UNITS, alive // 2)
 
     def _commit(self, documents: list[Document], outdated: list["tantivy.Query"]) -> None:
-        """Add ``documents`` in the place of all that one of the queries ``outdated`` finds."""
+        """Add ``documents`` in the place of all that one of the queries finds; it may leave a merge."""
         characters = sum(len(document.text) + len(document.transcript) for document in documents)
         size_bytes = _WRITER_BYTES if characters < _BULK_CHARACTERS else _BULK_WRITER_BYTES
         with _translated(self.directory):
@@ -247,16 +269,24 @@ class LexicalIndex:
                 writer.commit()
                 self._load()
                 if self._searcher.num_segments >= _MERGED_SEGMENTS:
-                    # A merge may be on its way, which may take seconds: others see the write meanwhile, and
-                    # who dies loses nothing but the merge. If it is done in the middle of this, all is below.
+                    # A merge may be on its way, which may take seconds: all see the write meanwhile, and who
+                    # dies loses the merge alone. If it ends in the middle of this, it is waited for.
                     with suppress(OSError, StoreError):
                         _make_private(self.directory)
                         self._seal = make_seal(self.directory, self._seal)
-            finally:
-                writer.wait_merging_threads()  # ends the threads and frees tantivy's lock
-                _make_private(self.directory)
-            self._seal = make_seal(self.directory, self._seal)
-            self._load()
+                        self._merging = writer
+            except BaseException:
+                writer.wait_merging_threads()
+                raise
+            if self._merging is None:
+                self._end(writer)
+
+    def _end(self, writer: "tantivy.IndexWriter") -> None:
+        """End the writer's threads and free tantivy's lock; seal what it leaves, and see it."""
+        writer.wait_merging_threads()
+        _make_private(self.directory)
+        self._seal = make_seal(self.directory, self._seal)
+        self._load()
 
     def _load(self) -> None:
         self._index.reload()

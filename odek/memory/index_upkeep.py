@@ -4,8 +4,8 @@ A missing index begins with short forms of the texts, so that it answers soon; t
 texts follow as if they had changed. Whatever step a process dies at, the next goes on.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -20,7 +20,7 @@ from odek.memory.episode_reader import EpisodeReader
 from odek.memory.index_texts import EpisodeTexts, Look, Sessions, Texts, document_id, subject_of
 from odek.memory.watch import Scan
 from odek.storage.files import ensure_directory
-from odek.storage.locks import exclusive
+from odek.storage.locks import HeldLock, hold
 
 if TYPE_CHECKING:
     from odek.embedding.embedder import Vector
@@ -82,6 +82,7 @@ class IndexUpkeep:
         self._catalogue = Catalogue(directory)
         self._lock = directory / "texts.lock"
         self._writer: Index | None = None
+        self._merging: HeldLock | None = None
         self._built: list[str] = []
 
     @property
@@ -118,6 +119,7 @@ class IndexUpkeep:
         seconds: float,
         only: Collection[str] | None = None,
         seen: Scan | None = None,
+        leave_merge: bool = False,
     ) -> Left:
         """Bring texts of these kinds up to date for about so long; return what is left of them.
 
@@ -126,6 +128,7 @@ class IndexUpkeep:
             seconds: For reading and writing; a step that is begun is finished.
             only: The ids of the documents to look at, None for all.
             seen: The memory's directory as it is, if somebody has just looked.
+            leave_merge: Whether not to wait for what a write leaves to be merged; see ``finish_merge``.
 
         Raises:
             StoreError: the index cannot be written, or the texts cannot be listed.
@@ -138,19 +141,38 @@ class IndexUpkeep:
         if not self.directory.is_dir():
             return Left(len(left), is_missing=True)
         try:
-            with exclusive(self._lock, timeout_seconds=seconds, poll=self._poll):
+            with self._exclusive(seconds):
                 if self._catalogue.is_outdated:  # another process was at it
-                    left, marks = self._differences(kinds, only, self._look(None))
+                    listed = seen if seen is not None and not seen.is_whole else None
+                    left, marks = self._differences(kinds, only, self._look(listed))
                 if left and self._index().needs_rebuild:
                     return Left(len(left), is_missing=True)
                 while left:
-                    left = self._step(left)
-                    if monotonic() >= deadline:
+                    left = self._step(left, leave_merge=leave_merge)
+                    if monotonic() >= deadline or self.is_merging:
                         break
                 self._catalogue.settle(_without_kinds_of(left, marks))
         except StoreBusyError:
             return Left(len(left), is_others=True)
         return Left(len(left))
+
+    @property
+    def is_merging(self) -> bool:
+        """Whether a merge was left under way, which keeps all others from writing."""
+        return self._merging is not None
+
+    def finish_merge(self) -> None:
+        """Wait for the merge that was left under way, and let others write; without one do nothing.
+
+        Raises:
+            StoreError: the index cannot be written.
+        """
+        if self._merging is not None:
+            try:
+                self._index().finish_merge()
+            finally:
+                lock, self._merging = self._merging, None
+                lock.release()
 
     def is_settled(self, kind: Kind, seen: Scan | None = None) -> bool:
         """Tell whether the index has been found equal to the texts of a kind as they are now.
@@ -182,7 +204,7 @@ class IndexUpkeep:
             StoreError: it cannot be written, or the texts cannot be listed.
         """
         ensure_directory(self.directory)
-        with exclusive(self._lock, timeout_seconds=0, poll=self._poll):
+        with self._exclusive(0):
             if not afresh and not self._index().needs_rebuild:
                 return
             self._catalogue.replace({})  # before: it must never know more than the index
@@ -200,16 +222,6 @@ class IndexUpkeep:
             return False
         self.build(afresh=True)
         return True
-
-    def write(self, documents: Iterable[Document], removed: Iterable[str] = ()) -> None:
-        """Put documents into the index and take others out at once, as far as there is an index.
-
-        Raises:
-            StoreError: it is not done.
-        """
-        if self.directory.is_dir():
-            self._index().add(documents)
-            self._index().remove(removed)
 
     def changed_at_ns(self) -> int:
         """Return when the index was last written, 0 for never; creates nothing."""
@@ -273,11 +285,28 @@ class IndexUpkeep:
         """Note what the index is equal to, unless somebody has changed it meanwhile."""
         if not marks or not self.directory.is_dir():
             return
-        with suppress(StoreBusyError), exclusive(self._lock, timeout_seconds=0, poll=self._poll):
+        with suppress(StoreBusyError), self._exclusive(0):
             if not self._catalogue.is_outdated:
                 self._catalogue.settle(marks)
 
-    def _step(self, left: list[_Difference]) -> list[_Difference]:
+    @contextmanager
+    def _exclusive(self, timeout_seconds: float) -> Iterator[None]:
+        """Keep others from writing for a block, and go on to do so while a merge is under way after it.
+
+        Raises:
+            StoreBusyError: another process is at it.
+        """
+        self.finish_merge()
+        lock = hold(self._lock, timeout_seconds=timeout_seconds, poll=self._poll)
+        try:
+            yield
+        finally:
+            if self._writer is not None and self._writer.is_merging:
+                self._merging = lock
+            else:
+                lock.release()
+
+    def _step(self, left: list[_Difference], *, leave_merge: bool) -> list[_Difference]:
         """Bring some of what differs into the index, and return the rest."""
         documents: list[Document] = []
         noted: dict[str, str | None] = {}
@@ -294,7 +323,7 @@ class IndexUpkeep:
             if size >= STEP_CHARACTERS:
                 break
         kept = {document.id for document in documents}
-        self.write(documents, [name for name in noted if name not in kept])
+        self._index().update(documents, [name for name in noted if name not in kept], leave_merge=leave_merge)
         self._catalogue.note(noted, {texts.kind for texts, _, _ in left[: len(noted)]})
         return left[len(noted) :]
 

@@ -23,6 +23,9 @@ __all__ = ["FRESH_SECONDS", "MemoryIndex"]
 FRESH_SECONDS = 0.5
 """A turn waits so long for what changed; the rest follows behind it, while the index answers as it is."""
 
+TAKE_UP_SECONDS = 3.0
+"""The end of a session waits so long for another process that merges; then the next search takes it up."""
+
 BUILD_SECONDS = 1.5
 """A turn waits so long for an index that is missing: making one of 500 summaries takes a third of it."""
 
@@ -155,7 +158,7 @@ class MemoryIndex:
 
     async def take_up(self, document_ids: Collection[str]) -> None:
         """Bring some texts up to date, if there is an index; what fails is left to the next search."""
-        work = partial(self.upkeep.catch_up, self.upkeep.kinds, seconds=FRESH_SECONDS, only=document_ids)
+        work = partial(self.upkeep.catch_up, self.upkeep.kinds, seconds=TAKE_UP_SECONDS, only=document_ids)
         await self._write(work)
 
     async def settle(self, seen: Scan | None) -> None:
@@ -180,11 +183,19 @@ class MemoryIndex:
         if waiting.cancelled_caught:
             return Left(1)
         try:
-            work = partial(self.upkeep.catch_up, kinds, seconds=seconds, seen=seen, only=only)
+            work = partial(
+                self.upkeep.catch_up, kinds, seconds=seconds, seen=seen, only=only, leave_merge=True
+            )
             # Waited for at the end too: who leaves a write in the middle leaves an index to be made anew.
             return await self._guarded(work) or Left()
         finally:
             self._writing.release()
+            if self.upkeep.is_merging:
+                self._nursery.start_soon(self._finish_merge)
+
+    async def _finish_merge(self) -> None:
+        with trio.CancelScope(shield=True):  # bounded by the merge; until then nobody else can write
+            await self._write(self.upkeep.finish_merge)
 
     def _fill_soon(self, delay_seconds: float) -> None:
         """Bring everything up to date behind the agent, one round at a time."""

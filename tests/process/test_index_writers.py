@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from odek.errors import StoreBusyError
 from odek.index.document import Document
 from odek.index.engine import Index, open_index
+from odek.storage.locks import hold
 from tests.support.index_texts import documents
 from tests.support.index_writer import opened
 from tests.support.scratch import scratch
@@ -142,3 +144,26 @@ def test_a_write_is_found_while_its_segments_are_merged_and_whoever_dies_then_lo
             assert not each.needs_rebuild
         reader.add(documents(1, start=30))
         assert found(reader, "mark30x") == "d30"
+
+
+def test_a_merge_that_is_left_keeps_others_from_writing_until_it_is_finished() -> None:
+    """All is found meanwhile, here and elsewhere; the next write of the one who left it finishes it first."""
+    with scratch() as directory:
+        writer = open_index(directory, "test", wordy_documents)
+        writer.rebuild()
+        count = 0
+        while not writer.is_merging:
+            writer.update(documents(1, start=count), leave_merge=True)
+            count += 1
+        other = open_index(directory, "test", wordy_documents)
+        last = f"mark{count - 1}x"
+        assert found(other, last) == found(writer, last) == f"d{count - 1}"
+        with pytest.raises(StoreBusyError):
+            hold(directory / "write.lock", timeout_seconds=0)
+
+        writer.remove(["d0"])
+        assert not writer.is_merging
+        other.add(documents(1, start=90))
+        assert not other.is_merging
+        assert [found(writer, f"mark{number}x") for number in (1, 90)] == ["d1", "d90"]
+        assert writer.count() == other.count() == 1_000 + count  # one came, one went

@@ -355,3 +355,21 @@ def test_an_index_of_mostly_replaced_texts_is_made_anew() -> None:
         assert (early, index.wants_compaction) == (False, True)
         assert (upkeep.tidy(), upkeep.tidy()) == (True, False)
         assert (index.wants_compaction, index.search("mark7x", 1)) == (False, [])
+
+
+async def test_no_question_waits_for_segments_to_be_merged_and_leaving_does(tmp_path: Path) -> None:
+    """Each episode is found by the first question after it; who leaves in the midst leaves a whole index."""
+    merging = 0
+    for first in (0, 12):
+        async with opened(tmp_path) as memory:
+            for number in range(first, first + 12):
+                remember(tmp_path, f"e-{number}", f"The harbour pilot number{number}x prefers tea.")
+                while memory.index().upkeep.is_merging:  # noqa: ASYNC110 - a thread does it
+                    await trio.sleep(0.01)
+                assert f"e-{number}" in ids_of(await memory.recall(f"who is number{number}x?"))
+                merging += memory.index().upkeep.is_merging
+    upkeep = upkeep_of(tmp_path / "memory", SessionTexts(tmp_path / "sessions"))
+    assert upkeep.catch_up(upkeep.kinds, seconds=5.0) == Left()
+    assert upkeep.count("episode") == 24
+    assert not upkeep.open().needs_rebuild
+    assert merging
