@@ -162,8 +162,7 @@ def test_a_merge_that_is_left_keeps_others_from_writing_until_it_is_finished() -
             hold(directory / "write.lock", timeout_seconds=0)
 
         writer.remove(["d0"])
-        assert not writer.is_merging
         other.add(documents(1, start=90))
-        assert not other.is_merging
+        assert [index.is_merging for index in (writer, other)] == [False, False]
         assert [found(writer, f"mark{number}x") for number in (1, 90)] == ["d1", "d90"]
         assert writer.count() == other.count() == 1_000 + count  # one came, one went

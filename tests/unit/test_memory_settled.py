@@ -9,6 +9,7 @@ import trio
 
 from odek.config.memory_settings import MemorySettings
 from odek.events import Event, Notice
+from odek.index.document import Kind
 from odek.memory.episode import Entry, Episode, Provenance, encode_index, preview
 from odek.memory.episodes import EpisodeStore
 from odek.memory.eviction import EpisodeLimits
@@ -24,6 +25,8 @@ from odek.sessions.store import SessionStore
 from odek.sessions.texts import SessionTexts
 
 TRUSTED = Provenance()
+EPISODES: tuple[Kind, ...] = ("episode",)
+BOTH: tuple[Kind, ...] = ("episode", "session")
 LIST_ALONE = Scan(is_whole=False)
 ASKED = "what does the harbour pilot drink?"
 
@@ -156,7 +159,7 @@ async def test_every_change_of_what_is_indexed_is_looked_into(
     change(tmp_path / "memory" / f"{name}.md")
     assert not is_settled(tmp_path)
     (tmp_path / "memory" / INTENT).unlink(missing_ok=True)
-    upkeep(tmp_path).catch_up(("episode",), seconds=20)
+    upkeep(tmp_path).catch_up(EPISODES, seconds=20)
     assert is_settled(tmp_path)
     assert is_settled(tmp_path, LIST_ALONE)
 
@@ -171,9 +174,9 @@ async def test_a_session_that_somebody_goes_on_with_leaves_its_episode_unsettled
     with SessionStore(tmp_path / "sessions").open(name) as session:
         session.append(UserMessage("and what of the walrus?"), AssistantMessage("It paints."))
         await session.save()
-        upkeep(tmp_path).catch_up(("episode", "session"), seconds=20)
+        upkeep(tmp_path).catch_up(BOTH, seconds=20)
         assert not is_settled(tmp_path)
-    upkeep(tmp_path).catch_up(("episode", "session"), seconds=20)
+    upkeep(tmp_path).catch_up(BOTH, seconds=20)
     assert is_settled(tmp_path)
 
 
