@@ -10,7 +10,7 @@ and its session for each, of seeded words drawn by Zipf's law. Questions take wo
   episode and its session;
 - ``first_ms``: the memory opened and the first question answered, imports done and rules compiled, and no
   garbage collected, as in an agent until its first request (the middle of five processes);
-- ``added_ms``: an episode that another process stored and did not index, found by the next question;
+- ``added_ms``: an episode that another process stored and did not index, until a question finds it;
 - ``taken_up_ms``: an episode that was stored here, indexed; ``seen_ms``: it is found by a memory that was
   open before, which is what another process has;
 - ``all_indexed_s``: from nothing until the index holds every episode and session, behind the agent.

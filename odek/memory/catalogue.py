@@ -49,11 +49,6 @@ class Catalogue:
         self._marked: tuple[_Stamp | None, dict[str, str]] = (None, {})
 
     @property
-    def versions(self) -> Mapping[str, str]:
-        """What was read or written last, without a look at the file."""
-        return self._versions
-
-    @property
     def is_outdated(self) -> bool:
         """Whether the file is not as it was when it was read or written last."""
         return self._look() != self._stamp

@@ -14,8 +14,8 @@ from odek.memory.episode import Episode
 from odek.memory.episode_reader import EpisodeReader, rejection
 from odek.memory.episode_state import parse_state, stamp_word, state_of
 from odek.memory.journal import digest
-from odek.memory.places import INDEX, INTENT, body_name, is_episode_id
-from odek.memory.watch import Scan, Stamp, is_episode_file, scan, scan_of, stamp_of
+from odek.memory.places import INTENT, body_name, is_episode_id
+from odek.memory.watch import Scan, Stamp, is_episode_file, list_stamps, scan, scan_of, stamp_of
 
 __all__ = [
     "Conversations",
@@ -25,7 +25,6 @@ __all__ = [
     "Texts",
     "Versions",
     "document_id",
-    "list_mark",
     "subject_of",
 ]
 
@@ -147,14 +146,6 @@ def subject_of(document: str) -> str:
     return document.partition("/")[2]
 
 
-def list_mark(directory: Path) -> str:
-    """Return what changes with the list of the episodes; "" while a change of it is under way."""
-    path = str(directory)
-    if stamp_of(f"{path}/{INTENT}") is not None:
-        return ""
-    return stamp_word(stamp_of(f"{path}/{INDEX}"))
-
-
 class EpisodeTexts:
     """The episodes below ``directory``, each with what was said in its session.
 
@@ -178,7 +169,8 @@ class EpisodeTexts:
 
     def mark(self, look: Look) -> str:
         """Return the mark of the list, and if the look is whole that of the files and their sessions."""
-        listed = list_mark(self._directory)
+        stamp, change = list_stamps(self._directory)
+        listed = stamp_word(stamp) if change is None else ""
         if not listed or not look.is_whole:
             return listed
         files = sorted(item for item in look.memory.stamps.items() if is_episode_file(item[0]))
@@ -284,6 +276,5 @@ class _Listed(NamedTuple):
 
 
 def _listed(episode: Episode, stamps: Mapping[str, Stamp], sessions: Mapping[str, str]) -> _Listed:
-    stamp = stamps.get(f"{episode.session_id}.md")
-    word = stamp_word(stamp) if stamp is not None else ""
+    word = stamp_word(stamps.get(f"{episode.session_id}.md"))
     return _Listed(episode, word, sessions.get(episode.session_id, ""))

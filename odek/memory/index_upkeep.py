@@ -26,13 +26,15 @@ if TYPE_CHECKING:
     from odek.embedding.embedder import Vector
     from odek.index.engine import Index
 
-__all__ = ["INDEX_DIRECTORY", "IndexUpkeep", "Left", "upkeep_of"]
+__all__ = ["EPISODES", "INDEX_DIRECTORY", "IndexUpkeep", "Left", "upkeep_of"]
 
 INDEX_DIRECTORY = "index"
 """Below the memory's directory; everything in it can be made anew."""
 
 FINGERPRINT = "memory 2"
 """Of what is indexed of a text: a change of that needs a new number."""
+
+EPISODES: tuple[Kind, ...] = ("episode",)
 
 STEP_CHARACTERS = 250_000
 """Written at once, in about half a second. Smaller steps make more segments, which are merged again."""
@@ -192,7 +194,7 @@ class IndexUpkeep:
             StoreError: the texts cannot be listed, or it cannot be noted.
         """
         look = self._look(seen)
-        kinds = self.kinds if look.is_whole else self.kinds[:1]
+        kinds = self.kinds if look.is_whole else EPISODES  # sessions have no list of their own
         left, marks = self._differences(kinds, None, look)
         self._settle(_without_kinds_of(left, marks))
 
@@ -255,15 +257,14 @@ class IndexUpkeep:
         for texts in self._texts:
             if texts.kind not in kinds:
                 continue
-            prefix, subjects, mark = document_id(texts.kind, ""), None, ""
+            # Before the versions: what changes in between has another.
+            mark = texts.mark(look) if only is None else ""
+            if self._is_marked(texts.kind, mark):
+                continue
+            prefix, subjects, known = document_id(texts.kind, ""), None, self._catalogue.read()
             if only is None:
-                mark = texts.mark(look)  # before the versions: what changes in between has another
-                if self._is_marked(texts.kind, mark):
-                    continue
-                known = self._catalogue.read()
                 mine = {name: version for name, version in known.items() if name.startswith(prefix)}
             else:
-                known = self._catalogue.read()
                 asked = [name for name in only if name.startswith(prefix)]
                 mine = {name: known[name] for name in asked if name in known}
                 subjects = [subject_of(name) for name in asked]

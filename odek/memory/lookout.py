@@ -4,14 +4,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import trio
 
 from odek.errors import StoreError
 from odek.events import Event, Notice
 from odek.memory.facts import FactStore
-from odek.memory.outside import Outside
+from odek.memory.outside import Looked, Outside
 from odek.memory.watch import Scan, Stamp, hot_stamps, is_vast, watch
 
 __all__ = ["SCAN_AGAIN_SECONDS", "Lookout"]
@@ -19,11 +18,8 @@ __all__ = ["SCAN_AGAIN_SECONDS", "Lookout"]
 SCAN_AGAIN_SECONDS = 1.0
 """A scan of 500 episodes takes a millisecond; questions come in quicker succession only from programs."""
 
-
 BEHIND_SECONDS = 1.0
 """A long look begins so long after a question, when the request that it is for is on its way."""
-
-_T = TypeVar("_T")
 
 
 class Lookout:
@@ -89,8 +85,7 @@ class Lookout:
             if self._seen is None or self._seen.is_whole or self._hot != hot:
                 self._seen, self._hot = Scan(is_whole=False), hot
         elif self._seen is None or self._hot != hot or not is_young:
-            self._seen, _ = await self._scan()
-            self._hot = hot
+            return await self._look_afresh(hot)
         return self._seen
 
     async def _on_hint(self) -> None:
@@ -99,8 +94,12 @@ class Lookout:
             self._look_behind_soon(self._on_changed)
             return
         with suppress(StoreError):  # the next use says so
-            self._seen, _ = await self._scan()
-            self._hot = hot
+            await self._look_afresh(hot)
+
+    async def _look_afresh(self, hot: tuple[Stamp | None, ...]) -> Scan:
+        seen = (await self._scan()).seen
+        self._seen, self._hot = seen, hot
+        return seen
 
     def _look_behind_soon(self, on_changed: Callable[[], None]) -> None:
         if not self._is_looking_behind:
@@ -111,20 +110,16 @@ class Lookout:
         try:
             await trio.sleep(BEHIND_SECONDS)
             with suppress(StoreError):  # the next use says so
-                _, is_changed = await self._scan()
-                if is_changed:
+                if (await self._scan()).is_changed:
                     on_changed()
         finally:
             self._is_looking_behind = False
 
-    async def _scan(self) -> tuple[Scan, bool]:
-        """Return the directory as it is, and whether it is another than at the look before."""
+    async def _scan(self) -> Looked:
         now = trio.current_time()
-        looked = await self._in_thread(partial(self._outside.look, self._store))
+        look = partial(self._outside.look, self._store)
+        looked = await trio.to_thread.run_sync(look, abandon_on_cancel=False, limiter=self._limiter)
         self._looked_at = now
         for event in looked.events:
             self._emit(event)
-        return looked.seen, looked.is_changed
-
-    async def _in_thread(self, work: Callable[[], _T]) -> _T:
-        return await trio.to_thread.run_sync(work, abandon_on_cancel=False, limiter=self._limiter)
+        return looked

@@ -9,9 +9,9 @@ from odek.errors import StoreError
 from odek.memory.episode_reader import EpisodeReader, decode_body, rejection
 from odek.memory.episode_state import parse_state, stamp_word, state_of
 from odek.memory.journal import digest
-from odek.memory.places import INDEX, INTENT, body_name
+from odek.memory.places import body_name
 from odek.memory.recall import Document
-from odek.memory.watch import Stamp, stamp_of
+from odek.memory.watch import Stamp, list_stamps, stamp_of
 
 __all__ = ["Shelf", "Shelved"]
 
@@ -53,7 +53,7 @@ class Shelf:
 
     def at_hand(self, session_ids: Iterable[str]) -> Mapping[str, Shelved] | None:
         """Return the episodes if all were read before and are as they were; some microseconds each."""
-        if self._listed is None or self._list_stamps() != self._listed:
+        if self._listed is None or list_stamps(self._directory) != self._listed:
             return None
         found: dict[str, Shelved] = {}
         for session_id in session_ids:
@@ -69,7 +69,7 @@ class Shelf:
         Args:
             states: The ids of their sessions, each with the state that a hit gave.
         """
-        listed = self._list_stamps()
+        listed = list_stamps(self._directory)
         is_list_indexed = self._is_list_indexed()  # after the stamps, so that these are of no newer list
         if listed != self._listed or len(self._kept) > KEPT_EPISODES:
             self._kept.clear()
@@ -123,9 +123,6 @@ class Shelf:
             is_recallable=provenance.is_recallable and not read.rejection and bool(read.text),
             reason=read.rejection or ", ".join(provenance.sources),
         )
-
-    def _list_stamps(self) -> tuple[Stamp | None, Stamp | None]:
-        return stamp_of(f"{self._directory}/{INDEX}"), stamp_of(f"{self._directory}/{INTENT}")
 
 
 def _document(session_id: str, created_at: str, text: str, *, untrusted: bool) -> Document:

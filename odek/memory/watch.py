@@ -14,7 +14,7 @@ import msgspec
 import trio
 
 from odek.errors import StoreError
-from odek.memory.places import INDEX, JOURNAL, is_episode_id, real_directory
+from odek.memory.places import INDEX, INTENT, JOURNAL, is_episode_id, real_directory
 from odek.storage.files import describe
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "hot_stamps",
     "is_episode_file",
     "is_vast",
+    "list_stamps",
     "scan",
     "scan_of",
     "stamp_of",
@@ -103,6 +104,11 @@ def hot_stamps(directory: Path) -> tuple[Stamp | None, ...]:
     """
     path = str(directory)
     return stamp_of(path), *fact_stamps(directory), stamp_of(f"{path}/{INDEX}")
+
+
+def list_stamps(directory: Path | str) -> tuple[Stamp | None, Stamp | None]:
+    """Return the stamps of the list of the episodes and of a change that is under way, as quickly."""
+    return stamp_of(f"{directory}/{INDEX}"), stamp_of(f"{directory}/{INTENT}")
 
 
 def is_episode_file(name: str) -> bool:

@@ -3,14 +3,11 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from odek.index.document import Kind
 from odek.memory.index_texts import document_id
-from odek.memory.index_upkeep import INDEX_DIRECTORY, upkeep_of
+from odek.memory.index_upkeep import EPISODES, INDEX_DIRECTORY, upkeep_of
 from odek.sessions.texts import SessionTexts
 
 __all__ = ["take_up_episodes", "take_up_sessions"]
-
-EPISODES: tuple[Kind, ...] = ("episode",)
 
 LIMIT_SECONDS = 5.0
 """For one change; it takes some 50 ms. What is left then is done before the next search."""
@@ -39,4 +36,3 @@ def take_up_episodes(home: Path) -> None:
     if (home / "memory" / INDEX_DIRECTORY).is_dir():
         upkeep = upkeep_of(home / "memory", SessionTexts(home / "sessions"))
         upkeep.catch_up(EPISODES, seconds=LIMIT_SECONDS)
-        upkeep.settle()

@@ -24,7 +24,7 @@ def test_what_one_process_notes_another_reads(tmp_path: Path) -> None:
     assert other.is_outdated
     expected = {"episode/a": "2", "session/c": "1"}
 
-    assert other.read() == mine.versions == Catalogue(tmp_path).read() == expected
+    assert other.read() == mine.read() == Catalogue(tmp_path).read() == expected
     assert not other.is_outdated
 
 
@@ -41,8 +41,8 @@ def test_a_note_among_many_adds_its_own_bytes_alone(tmp_path: Path) -> None:
     for number in range(2_000):
         catalogue.note({"episode/7": str(number)}, EPISODE)
     assert lines_of(tmp_path) < 2 * 500 + 600
-    assert Catalogue(tmp_path).read() == catalogue.versions
-    assert catalogue.versions["episode/7"] == "1999"
+    assert Catalogue(tmp_path).read() == catalogue.read()
+    assert catalogue.read()["episode/7"] == "1999"
 
 
 def test_marks_hold_until_a_text_of_their_kind_is_noted(tmp_path: Path) -> None:

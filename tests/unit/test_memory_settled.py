@@ -14,18 +14,17 @@ from odek.memory.episode import Entry, Episode, Provenance, encode_index, previe
 from odek.memory.episodes import EpisodeStore
 from odek.memory.eviction import EpisodeLimits
 from odek.memory.facts import FactLimits
-from odek.memory.index_upkeep import IndexUpkeep, upkeep_of
+from odek.memory.index_upkeep import EPISODES, IndexUpkeep, upkeep_of
 from odek.memory.journal import digest
 from odek.memory.places import INTENT
 from odek.memory.service import Memory, MemoryParts, open_memory
 from odek.memory.watch import VAST_LIST_BYTES, Scan, hot_stamps, is_vast
 from odek.messages import AssistantMessage, UserMessage
-from odek.sessions.indexed import take_up_sessions
+from odek.sessions.indexed import take_up_episodes, take_up_sessions
 from odek.sessions.store import SessionStore
 from odek.sessions.texts import SessionTexts
 
 TRUSTED = Provenance()
-EPISODES: tuple[Kind, ...] = ("episode",)
 BOTH: tuple[Kind, ...] = ("episode", "session")
 LIST_ALONE = Scan(is_whole=False)
 ASKED = "what does the harbour pilot drink?"
@@ -198,6 +197,8 @@ async def test_who_stores_an_episode_or_deletes_a_session_leaves_a_settled_store
     remember(tmp_path, "left", "The baker sells bread.")
     take_up_sessions(tmp_path, [second])
     assert not is_settled(tmp_path)
+    take_up_episodes(tmp_path)
+    assert is_settled(tmp_path)
 
 
 def write_vast(home: Path) -> int:
