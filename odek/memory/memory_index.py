@@ -265,6 +265,8 @@ class MemoryIndex:
 
     async def _write(self, work: Callable[[], _T], *, abandon: bool = False) -> _T | None:
         async with self._writing:
+            if self.upkeep.is_merging:  # by itself: it must be waited for, whatever may be abandoned
+                await self._guarded(self.upkeep.finish_merge)
             return await self._guarded(work, abandon=abandon)
 
     async def _guarded(self, work: Callable[[], _T], *, abandon: bool = False) -> _T | None:
