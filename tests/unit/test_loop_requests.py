@@ -1,5 +1,6 @@
 """The loop over time: turns that are interrupted, and what the requests of a conversation share."""
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import trio
@@ -13,7 +14,7 @@ from odek.events import (
 )
 from odek.llm.model import ModelRequest, ModelResponse
 from odek.llm.scripted import ScriptedModel, calls, says
-from odek.loop import run_turn
+from odek.loop import Agent, run_turn
 from odek.messages import AssistantMessage
 from odek.tools.tool import CallScope, ToolOutput
 from tests.support.agents import (
@@ -28,21 +29,27 @@ from tests.support.agents import (
 )
 
 
-async def test_cancelling_a_batch_keeps_finished_results_and_answers_every_call() -> None:
-    """The session stays valid: real results stay, the others say that they were cancelled."""
-    transcript, record = MemoryTranscript(), Recorder()
-    model = ScriptedModel([calls(("echo", {"text": "a"}), ("never", {}), ("echo", {"text": "b"}))])
-    agent = make_agent(model, ECHO, FunctionTool("never", never), transcript=transcript, emit=record)
-
+async def run_cancelled(agent: Agent, *, then: Callable[[], None] = lambda: None) -> None:
+    """Run a turn and cancel it as soon as nothing moves any more; call ``then`` right after that."""
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
 
             async def cancel() -> None:
                 await trio.testing.wait_all_tasks_blocked()
                 scope.cancel()
+                then()
 
             nursery.start_soon(cancel)
             await run_turn(agent, "go")
+
+
+async def test_cancelling_a_batch_keeps_finished_results_and_answers_every_call() -> None:
+    """The session stays valid: real results stay, the others say that they were cancelled."""
+    transcript, record = MemoryTranscript(), Recorder()
+    model = ScriptedModel([calls(("echo", {"text": "a"}), ("never", {}), ("echo", {"text": "b"}))])
+    agent = make_agent(model, ECHO, FunctionTool("never", never), transcript=transcript, emit=record)
+
+    await run_cancelled(agent)
 
     assert tool_results(transcript) == ["echo a", "cancelled by the user", "echo b"]
     assert transcript.messages[-1] == AssistantMessage("[cancelled by the user]")
@@ -64,16 +71,7 @@ async def test_a_call_that_was_done_when_the_cancellation_came_is_not_told_as_ca
     tools = (FunctionTool("write", write), FunctionTool("never", never))
     agent = make_agent(model, *tools, transcript=transcript, emit=record)
 
-    with trio.CancelScope() as scope:
-        async with trio.open_nursery() as nursery:
-
-            async def cancel() -> None:
-                await trio.testing.wait_all_tasks_blocked()
-                scope.cancel()
-                cancelled.set()
-
-            nursery.start_soon(cancel)
-            await run_turn(agent, "go")
+    await run_cancelled(agent, then=cancelled.set)
 
     assert tool_results(transcript) == ["written", "cancelled by the user"]
     assert {event.name: event.outcome for event in record.of(ToolFinished)} == {
@@ -91,15 +89,7 @@ async def test_cancelling_an_answer_keeps_what_was_shown() -> None:
             await super().complete(request, on_event)  # type: ignore[arg-type]
             await trio.sleep_forever()
 
-    with trio.CancelScope() as scope:
-        async with trio.open_nursery() as nursery:
-
-            async def cancel() -> None:
-                await trio.testing.wait_all_tasks_blocked()
-                scope.cancel()
-
-            nursery.start_soon(cancel)
-            await run_turn(make_agent(Half([says("the beginning")]), transcript=transcript), "go")
+    await run_cancelled(make_agent(Half([says("the beginning")]), transcript=transcript))
 
     assert transcript.saved[-1][-1] == AssistantMessage("the beginning\n\n[cancelled by the user]")
 
