@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -355,48 +355,3 @@ def test_an_index_of_mostly_replaced_texts_is_made_anew() -> None:
         assert (early, index.wants_compaction) == (False, True)
         assert (upkeep.tidy(), upkeep.tidy()) == (True, False)
         assert (index.wants_compaction, index.search("mark7x", 1)) == (False, [])
-
-
-async def test_no_question_waits_for_segments_to_be_merged_and_leaving_does(tmp_path: Path) -> None:
-    """Each episode is found by the first question after it; who leaves in the midst leaves a whole index."""
-    merging = 0
-    for first in (0, 12):
-        async with opened(tmp_path) as memory:
-            for number in range(first, first + 12):
-                remember(tmp_path, f"e-{number}", f"The harbour pilot number{number}x prefers tea.")
-                while memory.index().upkeep.is_merging:  # noqa: ASYNC110 - a thread does it
-                    await trio.sleep(0.01)
-                assert f"e-{number}" in ids_of(await memory.recall(f"who is number{number}x?"))
-                merging += memory.index().upkeep.is_merging
-    upkeep = upkeep_of(tmp_path / "memory", SessionTexts(tmp_path / "sessions"))
-    assert upkeep.catch_up(upkeep.kinds, seconds=5.0) == Left()
-    assert upkeep.count("episode") == 24
-    assert not upkeep.open().needs_rebuild
-    assert merging
-
-
-async def test_work_that_may_be_abandoned_begins_when_the_merge_is_finished(tmp_path: Path) -> None:
-    """So nobody who is cancelled in the midst leaves the merge, and the lock, to a thread of its own."""
-    merging: list[bool] = []
-
-    class Watching(SessionTexts):
-        def stamps(self, only: Collection[str] | None = None) -> dict[str, str]:
-            merging.append(upkeep.is_merging)
-            return super().stamps(only)
-
-    upkeep = upkeep_of(
-        tmp_path / "memory", Watching(tmp_path / "sessions"), poll=trio.from_thread.check_cancelled
-    )
-    upkeep.build()
-    async with trio.open_nursery() as nursery:
-        index = MemoryIndex(upkeep, nursery, trio.CapacityLimiter(2), lambda _: None, keeps_up=False)
-        number = 0
-        while not upkeep.is_merging:
-            remember(tmp_path, f"e-{number}", f"The lighthouse keeper number{number}x likes rum.")
-            await index.freshen(EPISODES, seconds=5.0)
-            number += 1
-        merging.clear()
-        await index.settle(None)
-
-    assert merging == [False]
-    assert [hit.id for hit in upkeep.open().search(f"number{number - 1}x", 1)] == [f"episode/e-{number - 1}"]

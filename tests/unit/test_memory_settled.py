@@ -1,6 +1,6 @@
-"""A store that is as it was indexed is not compared again, and one that is not, is; however large it is."""
+"""What a question does not wait for: comparing what is as it was indexed, very many files, and merges."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,8 +14,9 @@ from odek.memory.episode import Entry, Episode, Provenance, encode_index, previe
 from odek.memory.episodes import EpisodeStore
 from odek.memory.eviction import EpisodeLimits
 from odek.memory.facts import FactLimits
-from odek.memory.index_upkeep import EPISODES, IndexUpkeep, upkeep_of
+from odek.memory.index_upkeep import EPISODES, IndexUpkeep, Left, upkeep_of
 from odek.memory.journal import digest
+from odek.memory.memory_index import MemoryIndex
 from odek.memory.places import INTENT
 from odek.memory.service import Memory, MemoryParts, open_memory
 from odek.memory.watch import VAST_LIST_BYTES, Scan, hot_stamps, is_vast
@@ -292,3 +293,48 @@ async def test_where_every_text_is_compared_each_is_looked_at_however_many(vast:
     """The ranker that compares all texts needs all files."""
     async with opened(vast, ranker="rp") as memory:
         assert (await memory.look()).is_whole
+
+
+async def test_no_question_waits_for_segments_to_be_merged_and_leaving_does(tmp_path: Path) -> None:
+    """Each episode is found by the first question after it; who leaves in the midst leaves a whole index."""
+    merging = 0
+    for first in (0, 12):
+        async with opened(tmp_path) as memory:
+            for number in range(first, first + 12):
+                remember(tmp_path, f"e-{number}", f"The harbour pilot number{number}x prefers tea.")
+                while memory.index().upkeep.is_merging:  # noqa: ASYNC110 - a thread does it
+                    await trio.sleep(0.01)
+                assert f"e-{number}" in await ids_for(memory, f"who is number{number}x?")
+                merging += memory.index().upkeep.is_merging
+    after = upkeep(tmp_path)
+    assert after.catch_up(after.kinds, seconds=5.0) == Left()
+    assert after.count("episode") == 24
+    assert not after.open().needs_rebuild
+    assert merging
+
+
+async def test_work_that_may_be_abandoned_begins_when_the_merge_is_finished(tmp_path: Path) -> None:
+    """So nobody who is cancelled in the midst leaves the merge, and the lock, to a thread of its own."""
+    merging: list[bool] = []
+
+    class Watching(SessionTexts):
+        def stamps(self, only: Collection[str] | None = None) -> dict[str, str]:
+            merging.append(writer.is_merging)
+            return super().stamps(only)
+
+    writer = upkeep_of(
+        tmp_path / "memory", Watching(tmp_path / "sessions"), poll=trio.from_thread.check_cancelled
+    )
+    writer.build()
+    async with trio.open_nursery() as nursery:
+        index = MemoryIndex(writer, nursery, trio.CapacityLimiter(2), lambda _: None, keeps_up=False)
+        number = 0
+        while not writer.is_merging:
+            remember(tmp_path, f"e-{number}", f"The lighthouse keeper number{number}x likes rum.")
+            await index.freshen(EPISODES, seconds=5.0)
+            number += 1
+        merging.clear()
+        await index.settle(None)
+
+    assert merging == [False]
+    assert [hit.id for hit in writer.open().search(f"number{number - 1}x", 1)] == [f"episode/e-{number - 1}"]
