@@ -2,7 +2,8 @@
 
 The parent sends one ``Task``. The child answers ``Ready`` once it runs, any number of
 ``Progress``, and last of all ``Finished`` or ``Failed``. Payloads are any JSON; what
-they mean is between the two programs. The decoder knows neither files nor time.
+they mean is between the two programs, and names of files arrive in them whatever their
+bytes. The decoder knows neither files nor time.
 """
 
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from subagent.errors import ProtocolError
+from subagent.name_json import dump, load
 
 __all__ = [
     "MAX_LINE_BYTES",
@@ -73,7 +75,6 @@ ChildMessage = Ready | Progress | Finished | Failed
 Message = Task | ChildMessage
 
 MessageT = TypeVar("MessageT")
-_ENCODER: Final = msgspec.json.Encoder()
 _CHILD_DECODER: Final = msgspec.json.Decoder(ChildMessage)
 _PARENT_DECODER: Final = msgspec.json.Decoder(Task)
 
@@ -85,7 +86,7 @@ def encode(message: Message, *, max_line_bytes: int = MAX_LINE_BYTES) -> bytes:
         ProtocolError: the payload is no JSON, or the line is longer than the peer accepts.
     """
     try:
-        line = _ENCODER.encode(message)
+        line = dump(message)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise ProtocolError(f"the payload cannot be sent as JSON: {error}") from error
     if len(line) > max_line_bytes:
@@ -145,8 +146,8 @@ class LineDecoder(Generic[MessageT]):
         if not line.strip():
             return
         try:
-            yield self._decoder.decode(line)
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+            yield load(line, self._decoder)
+        except (ValueError, RecursionError) as error:
             shown = line[: 4 * SHOWN_CHARS].decode("utf-8", "replace")[:SHOWN_CHARS]
             raise ProtocolError(f"it wrote what is no message: {shown!r} ({error})") from None
 

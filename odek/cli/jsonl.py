@@ -7,7 +7,7 @@ import msgspec
 from odek.cli.screen import Screen
 from odek.events import Event
 
-__all__ = ["JsonRenderer"]
+__all__ = ["JsonRenderer", "json_line"]
 
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -25,11 +25,7 @@ class JsonRenderer:
             OutputClosedError: nobody reads any more.
             OutputFailedError: the line could not be written.
         """
-        try:
-            line = _ENCODER.encode(event)
-        except UnicodeEncodeError:  # a file name that is not UTF-8, for instance
-            line = _ENCODER.encode(_encodable(msgspec.to_builtins(event)))
-        self._out.write(line.decode() + "\n")
+        self._out.write(json_line(event) + "\n")
 
     def tick(self) -> None:
         """Nothing moves here."""
@@ -42,6 +38,15 @@ class JsonRenderer:
 
     def close(self) -> None:
         """Everything is written already."""
+
+
+def json_line(event: Event) -> str:
+    """Return ``event`` as one line of JSON, its kind in ``type``, without the line's end."""
+    try:
+        line = _ENCODER.encode(event)
+    except UnicodeEncodeError:  # a file name that is not UTF-8, for instance
+        line = _ENCODER.encode(_encodable(msgspec.to_builtins(event)))
+    return line.decode()
 
 
 def _encodable(value: object) -> object:

@@ -10,6 +10,7 @@ import msgspec
 import trio
 
 from odek.cli.interrupts import Interrupts
+from odek.cli.jsonl import json_line
 from odek.cli.notes import one_line
 from odek.delegation import Credentials, TaskReport, TaskResult, WorkOrder
 from odek.errors import ToolError
@@ -133,6 +134,6 @@ class _Work:
 
     def _watch(self, event: Event) -> None:
         if self._job.stream:
-            print(msgspec.json.encode(event).decode(), flush=True)
+            print(json_line(event), flush=True)
         if not self._job.quiet and isinstance(event, ToolFinished):
             print(f"{event.name}  {one_line(event.summary)}  {event.outcome}", file=sys.stderr, flush=True)

@@ -6,7 +6,7 @@ import msgspec
 
 from odek.delegation import TaskReport, TaskResult, seen_changes
 from odek.events import Usage
-from odek.text import clip_bytes
+from odek.text import clip_bytes, without_surrogates
 from odek.tools.worktree_changes import WorktreeChanges
 from subagent.reports import Outcome, TaskSucceeded
 
@@ -69,7 +69,7 @@ def _result_text(number: int, task: Ended, files: Sequence[str]) -> str:
     if result.error:
         lines.append(f"error: {result.error}")
         lines += ["what it had said until then (partial):"] if result.summary else []
-    changes = task.changes.text(DIFF_BYTES) if task.changes else ""
+    changes = without_surrogates(task.changes.text(DIFF_BYTES)) if task.changes else ""
     text = clip_bytes(result.summary, RESULT_BYTES - len(changes.encode()))
     lines += [text] if text else []
     lines += ["[the rest is cut]"] if text != result.summary else []

@@ -23,6 +23,7 @@ from odek.storage.locks import HeldLock, hold
 from odek.storage.trees import remove_tree
 from odek.tools.git import private_git, run_git
 from odek.tools.repository import Repository
+from subagent.name_json import dump, load
 
 __all__ = [
     "Worktree",
@@ -162,7 +163,7 @@ def _claim(planned: Worktree) -> HeldLock:
     lock = hold(directory / f"{name}.lock", timeout_seconds=SWEEP_SECONDS)
     try:
         record = _Record(place=str(planned.place), admin=str(planned.admin))
-        replace_file(directory / f"{name}.json", msgspec.json.encode(record))
+        replace_file(directory / f"{name}.json", dump(record))
         ensure_directory(planned.scratch / "objects")
         planned.place.mkdir(0o700)
     except BaseException:
@@ -240,8 +241,8 @@ def _remove(directory: Path, name: str, lock: HeldLock) -> None:
 
 def _read_record(path: Path) -> _Record | None:
     try:
-        return msgspec.json.decode(read_file(path, limit_bytes=RECORD_BYTES), type=_Record)
-    except (FileNotFoundError, msgspec.MsgspecError):
+        return load(read_file(path, limit_bytes=RECORD_BYTES), msgspec.json.Decoder(_Record))
+    except (FileNotFoundError, ValueError, RecursionError):
         return None
 
 

@@ -1,9 +1,12 @@
 """Tasks in git worktrees of their own, through the real command: what comes back, and what stays."""
 
+import os
 import shutil
 import signal
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 import trio
 
@@ -248,3 +251,30 @@ async def test_by_hand_without_a_repository_is_a_setup_error(tmp_path: Path) -> 
 
     assert done.status == 3
     assert "is in no git repository" in str(done.events[-1]["error"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every file name is UTF-8")
+async def test_names_that_are_no_utf8_are_as_good_as_others(tmp_path: Path) -> None:
+    """Of the home, the working directory, a worktree and a changed file; by delegation and by hand."""
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    repository = Repository(folder / "work")
+    repository.commit({"a.txt": "one\n"})
+    touching = tool_call_answer([("shell", {"command": "touch $(printf 'n\\377')"})])
+    task = {"goal": "touch it", "trust_level": "trusted"}
+    script = answers(
+        [delegate(task, task | {"worktree": True}), text_answer("done")],
+        {"touch": by_request(lambda asked: text_answer("did it") if said(asked, "tool") else touching)},
+    )
+    async with open_model_server(default=script) as server:
+        odek = odek_in(repository, server.base_url)
+        await odek.run("run", "go")
+        result = said([r for r in server.requests if not is_child(r)][-1], "tool")
+        (odek.workspace / "task.json").write_bytes(msgspec.json.encode(task | {"worktree": True}))
+        by_hand = await odek.run("subagent", "--stream", "--task", "task.json")
+
+    assert result.count(": success") == 2
+    assert "files changed: n?" in result
+    assert r"files changed in its worktree: n\u{dcff}" in result
+    assert by_hand.status == 0
+    assert by_hand.events[-1]["files_changed"] == [r"n\u{dcff}"]
+    assert left_in(odek.home) == []

@@ -1,6 +1,7 @@
 """Whatever the cuts and whatever the bytes, the framing holds."""
 
 import itertools
+import os
 
 import pytest
 from hypothesis import given, settings
@@ -21,16 +22,19 @@ from subagent.wire import (
     parent_messages,
 )
 
+TEXT = st.text() | st.binary(max_size=20).map(os.fsdecode)
+"""The second are names of files, which need not be UTF-8."""
+
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=8,
 )
 CHILD_MESSAGES = st.one_of(
     st.builds(Ready, pid=st.integers(1, 2**31)),
     st.builds(Progress, payload=JSON),
     st.builds(Finished, payload=JSON),
-    st.builds(Failed, error=st.text()),
+    st.builds(Failed, error=TEXT),
 )
 
 
@@ -108,6 +112,9 @@ def test_an_endless_line_is_refused_before_it_is_kept() -> None:
         b'{"type":"unheard of"}',
         b'{"type":"progress","payload":"\xff"}',
         b'{"type":"progress","payload":NaN}',
+        b'{"type":"unheard of \\udcff"}',
+        b'{"type":"ready","pid":"\\udcff"}',
+        b'{"type":"progress","payload":"\\udcff"',
         b"\x00",
         b"\x1b[2J",
         b"[" * 100_000,
