@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from odek.memory.facts import Change, Facts, FactStore
+    from odek.memory.facts import Change, Facts, FactStore, Target
 
 
 def add_arguments(action: str, facts: argparse.ArgumentParser) -> None:  # noqa: ARG001 - there is one
@@ -20,30 +20,52 @@ def add_arguments(action: str, facts: argparse.ArgumentParser) -> None:  # noqa:
     actions = facts.add_subparsers(title="actions (default: show)", dest="action", metavar="ACTION")
     actions.add_parser("show", parents=[as_json], help="print both files")
     add = actions.add_parser("add", parents=[as_json], help="store a fact")
-    add.add_argument("target", choices=["user", "env"], help="about the person, or about the environment")
-    add.add_argument("content", metavar="TEXT", help="the fact")
+    _add_words(add, "user (about the person) or env (about the environment), then the fact")
     remove = actions.add_parser("remove", parents=[as_json], help="remove a fact")
-    remove.add_argument("old_text", metavar="TEXT", help="the fact, or a part that no other fact has")
-    remove.add_argument("--target", choices=["user", "env"], help="look in this file alone")
+    _add_words(remove, "the fact, or a part that no other fact has; user or env before it names the file")
     edit = actions.add_parser("edit", parents=[as_json], help="open a file in $EDITOR")
     edit.add_argument("target", choices=["user", "env"], help="about the person, or about the environment")
 
 
+def _add_words(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Declare a text with its target, in the form that all changes of a fact share."""
+    parser.usage = "%(prog)s [-h] [--json] [--target user|env] [user|env] TEXT"
+    parser.add_argument("words", nargs="+", metavar="TEXT", help=meaning)
+    parser.add_argument("--target", choices=["user", "env"], help="the same as user or env before the text")
+
+
+def _target_and_text(arguments: argparse.Namespace) -> "tuple[Target | None, str]":
+    """Return the target, None if none is named, and the text."""
+    first, *rest = arguments.words
+    if arguments.target is None and rest and first in {"user", "env"}:
+        return first, " ".join(rest)
+    return arguments.target, " ".join(arguments.words)
+
+
 def run(arguments: argparse.Namespace) -> int:
-    """Carry out the action."""
+    """Carry out the action.
+
+    Raises:
+        ConfigError: it is not said what the new fact is about.
+    """
     from odek.cli.memory_stores import by_person, open_facts
-    from odek.errors import TargetChangedError
+    from odek.errors import ConfigError, TargetChangedError
 
     store = open_facts()
     try:
         match arguments.action:
             case "add":
-                _print_change(
-                    "added", store.add(arguments.target, arguments.content, origin=by_person()), arguments
-                )
+                target, text = _target_and_text(arguments)
+                if target is None:
+                    raise ConfigError(
+                        "say what the fact is about: `odek memory facts add user TEXT`, or `add env TEXT` "
+                        "for the environment"
+                    )
+                _print_change("added", store.add(target, text, origin=by_person()), arguments)
             case "remove":
-                fact = store.select(arguments.old_text, arguments.target)
-                _print_change("removed", store.remove(fact, origin=by_person()), arguments)
+                target, text = _target_and_text(arguments)
+                change = store.remove(store.select(text, target), origin=by_person())
+                _print_change("removed", change, arguments)
             case "edit":
                 from odek.cli.memory_edit import edit
 

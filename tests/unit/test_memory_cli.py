@@ -33,6 +33,38 @@ def test_facts_are_added_shown_and_removed(home: Path, capsys: pytest.CaptureFix
     assert (home / "memory" / "user.md").read_bytes() == b""
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["tabs"], ["user", "tabs"], ["tabs", "--target", "user"], ["--target", "user", "I", "prefer", "tabs"]],
+)
+def test_adding_and_removing_take_the_same_forms(
+    home: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """The target stands before the text or behind --target, and words need no quotes."""
+    main(["memory", "facts", "add", "env", "tabs are 4 wide"])
+    main(["memory", "facts", "remove", "env", "tabs"])
+    adding = words if len(words) > 1 else ["user", *words]
+    assert main(["memory", "facts", "add", *adding]) == 0
+    capsys.readouterr()
+
+    assert main(["memory", "facts", "remove", *words]) == 0
+
+    assert capsys.readouterr().out.startswith("removed: ")
+    assert (home / "memory" / "user.md").read_bytes() == b""
+
+
+@pytest.mark.parametrize("words", [["I prefer tabs"], ["user"], ["users", "prefer tabs"]])
+def test_a_fact_about_nothing_is_refused_with_what_to_type(
+    home: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """Whoever names neither file is told the whole command."""
+    assert main(["memory", "facts", "add", *words]) == 3
+
+    told = capsys.readouterr()
+    assert "`odek memory facts add user TEXT`" in told.err
+    assert not (home / "memory").exists()
+
+
 def test_facts_are_shown_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With --json before or behind the action the output is one JSON object."""
     main(["memory", "facts", "add", "env", "CI runs Python 3.11", "--json"])
