@@ -37,6 +37,7 @@ class WriteFileTool(Tool[WriteFileArguments]):
         "the mode of an existing file stays. Use patch to change a part of a file."
     )
     arguments_type = WriteFileArguments
+    json_texts: ClassVar[tuple[str, ...]] = ("content",)
 
     def __init__(self, workspace: Path, disk: trio.CapacityLimiter) -> None:
         self._workspace = workspace

@@ -10,7 +10,8 @@ from msgspec import Meta
 from odek.errors import ToolError
 from odek.messages import AssistantMessage, Message
 from odek.text import clip_line, without_surrogates
-from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
+from odek.tools.arguments import decode_arguments
+from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput, argument_schema
 from odek.trust.effects import Effects
 
 __all__ = ["Plan", "PlanArguments", "PlanStep", "PlanTool", "StepState"]
@@ -43,11 +44,12 @@ class Plan:
 
     def restore(self, messages: Sequence[Message]) -> None:
         """Take up the plan that a conversation last wrote down; tells nobody, for nothing changed."""
+        schema = argument_schema(PlanArguments)
         for message in reversed(messages):
             for call in reversed(message.tool_calls) if isinstance(message, AssistantMessage) else ():
                 if call.name == PlanTool.name:
                     try:
-                        written = msgspec.json.decode(call.arguments, type=PlanArguments)
+                        written = decode_arguments(call.arguments, PlanArguments, schema)
                     except msgspec.DecodeError:
                         continue  # a call that was refused
                     self.steps = tuple(written.steps)

@@ -17,6 +17,7 @@ from odek.errors import ToolError
 from odek.events import Usage
 from odek.llm.arguments import malformed_arguments
 from odek.llm.model import ToolSpec
+from odek.tools.arguments import decode_arguments
 from odek.trust.effects import Effects
 
 __all__ = ["ApprovedBy", "CallScope", "PreparedCall", "Tool", "ToolOutput"]
@@ -80,6 +81,7 @@ class Tool(ABC, Generic[A]):
     Subclasses set ``name``, ``description`` and ``arguments_type``; field descriptions
     come from ``msgspec.Meta``. ``timeout_seconds`` bounds a whole run, None leaves it to
     the tool. ``exclusive`` tools never run beside another call of the same batch.
+    ``json_texts`` are the fields that hold the text of a file; see ``decode_arguments``.
     """
 
     name: ClassVar[str]
@@ -87,6 +89,7 @@ class Tool(ABC, Generic[A]):
     arguments_type: type[A]
     timeout_seconds: ClassVar[float | None] = 120.0
     exclusive: ClassVar[bool] = False
+    json_texts: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     async def prepare(self, arguments: A) -> PreparedCall:
@@ -110,10 +113,13 @@ class Tool(ABC, Generic[A]):
             ToolError: not the JSON that the schema describes; says which field and why.
         """
         written = malformed_arguments(arguments)
+        schema = argument_schema(self.arguments_type)
         try:
-            decoded = msgspec.json.decode(written or arguments or "{}", type=self.arguments_type)
+            decoded = decode_arguments(
+                written or arguments or "{}", self.arguments_type, schema, json_texts=self.json_texts
+            )
         except msgspec.ValidationError as error:
-            raise ToolError(f"{self.name}: {_sentence(str(error))}") from None
+            raise ToolError(f"{self.name}: {_sentence(str(error), schema)}") from None
         except msgspec.DecodeError as error:
             raise ToolError(f"{self.name}: the arguments are not valid JSON: {error}") from None
         except RecursionError:
@@ -148,8 +154,11 @@ def _resolve(node: Any, definitions: dict[str, Any]) -> Any:
     return node
 
 
-def _sentence(message: str) -> str:
+def _sentence(message: str, schema: dict[str, Any]) -> str:
     """Turn a validation message into words: ``expected `int`, got `str`, in `limit` ``."""
     text, _, path = message.partition(" - at `$.")
     text = text[:1].lower() + text[1:]
-    return f"{text}, in `{path}" if path else text
+    if path:
+        return f"{text}, in `{path}"
+    unknown = "unknown field" in text and schema.get("properties")
+    return f"{text}; the fields are: {', '.join(schema['properties'])}" if unknown else text
