@@ -12,6 +12,7 @@ from odek.events import Usage
 from odek.llm.lenient import LeadingSurrogate, decode_json, encode_json
 from odek.llm.model import FinishReason, ModelEvent, ModelResponse, ReasoningText, TextPiece, ToolCallBegun
 from odek.llm.sse import ServerSentEvent, SseDecoder
+from odek.llm.think_tags import ThinkTags
 from odek.llm.toolcalls import ToolCallAssembler
 from odek.llm.usage import merged, read_usage
 from odek.messages import AssistantMessage
@@ -28,13 +29,19 @@ _FINISH_REASONS: Final[dict[str, FinishReason]] = {
     "max_tokens": "length",
     "model_length": "length",
     "max_output_tokens": "length",
+    "model_context_window_exceeded": "length",
     "content_filter": "content_filter",
     "safety": "content_filter",
+    "sensitive": "content_filter",
     "recitation": "content_filter",
     "refusal": "content_filter",
+    "prohibited_content": "content_filter",
+    "blocklist": "content_filter",
+    "spii": "content_filter",
 }
 # The provider gave up; what has arrived is not an answer.
-_BROKEN_REASONS = {"error", "insufficient_system_resource", "abort", "cancelled"}
+_BROKEN_REASONS = {"error", "insufficient_system_resource", "abort", "cancelled", "network_error"}
+_FULL_REASON = "model_context_window_exceeded"
 
 
 class AnswerDecoder:
@@ -57,6 +64,7 @@ class AnswerDecoder:
         self._calls = ToolCallAssembler(taken_ids, tool_names)
         self._text: list[str] = []
         self._reasoning: list[str] = []
+        self._tags = ThinkTags()
         self._text_end = LeadingSurrogate()
         self._reasoning_end = LeadingSurrogate()
         self._finish_reason = ""
@@ -104,13 +112,12 @@ class AnswerDecoder:
             events = self._take(self._sse.close())
             if self._head.strip(_BLANK) and not _STREAM_LINE.match(self._head.lstrip(_BLANK)):
                 self.page = self._head
-        for kind, held, pieces in (
-            (ReasoningText, self._reasoning_end.close(), self._reasoning),
-            (TextPiece, self._text_end.close(), self._text),
-        ):
-            if held:
-                pieces.append(held)
-                events.append(kind(held))
+        self._take_reasoning(self._reasoning_end.close(), events)
+        self._take_tagged(*self._tags.feed(self._text_end.close()), events)
+        self._take_tagged(*self._tags.close(), events)
+        if not self._text and not self._calls.started and self._finish_reason not in _FINISH_REASONS:
+            # A model that left the closing tag out: rather all of it than no answer.
+            self._take_text(self._tags.unended, events)
         return events
 
     def response(self) -> ModelResponse:
@@ -178,26 +185,39 @@ class AnswerDecoder:
         reason = choice.get("finish_reason")
         if not isinstance(reason, str) or not reason:
             return
-        if reason in _BROKEN_REASONS:
-            error = choice.get("error") or {"message": f"finish_reason {reason}"}
+        reason = reason.lower()
+        if reason in _BROKEN_REASONS or (reason == _FULL_REASON and not self.started):
+            error = choice.get("error") or {"message": f"finish_reason {reason}", "code": reason}
             self.error = encode_json({"error": error}).encode()
         else:
-            self._finish_reason = reason.lower()
+            self._finish_reason = reason
 
     def _take_delta(self, delta: dict[str, Any], reported: list[ModelEvent], *, whole: bool) -> None:
         content, thinking = _text_and_thinking(delta.get("content"))
         for value in (delta.get("reasoning_content") or delta.get("reasoning"), thinking):
-            if isinstance(value, str) and (piece := self._reasoning_end.feed(value)):
-                self._reasoning.append(piece)
-                reported.append(ReasoningText(piece))
+            if isinstance(value, str):
+                self._take_reasoning(self._reasoning_end.feed(value), reported)
         for value in (content, delta.get("refusal")):
             if isinstance(value, str) and (piece := self._text_end.feed(value)):
-                self._text.append(piece)
-                reported.append(TextPiece(piece))
+                self._take_tagged(*self._tags.feed(piece), reported)
         self._calls.feed(delta.get("tool_calls"), whole=whole)
         if isinstance(legacy := delta.get("function_call"), dict):
             self._calls.feed([legacy])
         reported += map(ToolCallBegun, self._calls.newly_named())
+
+    def _take_tagged(self, reasoning: str, text: str, reported: list[ModelEvent]) -> None:
+        self._take_reasoning(reasoning, reported)
+        self._take_text(text, reported)
+
+    def _take_reasoning(self, piece: str, reported: list[ModelEvent]) -> None:
+        if piece:
+            self._reasoning.append(piece)
+            reported.append(ReasoningText(piece))
+
+    def _take_text(self, piece: str, reported: list[ModelEvent]) -> None:
+        if piece:
+            self._text.append(piece)
+            reported.append(TextPiece(piece))
 
 
 def _text_and_thinking(content: Any) -> tuple[str, str]:

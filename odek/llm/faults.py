@@ -13,18 +13,28 @@ import msgspec
 from odek.errors import ContextOverflowError, ModelError, ModelRejectedError, ModelUnavailableError
 from odek.llm.lenient import decode_json
 from odek.llm.retry import retry_after_seconds
-from odek.text import clip_line, first_line, visible
+from odek.text import clip_line, first_line, visible, without_surrogates
 
 __all__ = ["Fault", "error_text", "fault_in_stream", "fault_of_page", "fault_of_status", "without_secret"]
 
 _MESSAGE_WIDTH = 400  # a line or two on a terminal; providers put the point first
 
-_OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"}
+_OVERFLOW_CODES = {
+    "context_length_exceeded",
+    "context_window_exceeded",
+    "context_exceeded",
+    "exceed_context_size_error",
+    "model_context_window_exceeded",
+    "model_max_prompt_tokens_exceeded",
+}
 _OVERFLOW_TEXT = (
-    r"context (length|window|size)|prompt (is )?too long|input (is )?too long|maximum prompt length"
-    r"|input token count .*exceed|exceed\w* .{0,40}token limit|range of input length should be"
+    r"context (length|window|size|limit)|prompt (is )?too long|input (is )?too long|maximum prompt length"
+    r"|input token count .*(exceed|supports)|exceed\w* .{0,40}token limit|range of input length should be"
     r"|reduce the length of (the|your) (messages|prompt|input)|too many (input )?tokens|too large for model"
+    r"|prompt exceeds (the )?max|(prompt|input) token\w* .{0,40}exceeds? |inputs\W+ tokens .*must be"
+    r"|inputs\W+ must have less than|total tokens .*exceed|tokens in request more than"
 )
+_HASTE_TEXT = r"per (second|minute|hour|day)|rate.?limit|throttl"
 _SPENT_CODES = {
     "insufficient_quota",
     "insufficient_balance",
@@ -133,9 +143,11 @@ def _described(body: bytes) -> tuple[str, set[str]]:
     codes: set[str] = set()
     if text[:1] in ("{", "[", '"'):
         try:
-            text = _message(decode_json(text), codes)
+            value = decode_json(text)
         except ValueError:
             text = first_line(text)
+        else:  # in a shape that nobody has thought of, it speaks for itself
+            text = _message(value, codes) or (text if value else "")
     elif re.match(r"\s*<[!?a-z]", text, re.IGNORECASE):
         text = _page_title(text)
     else:
@@ -165,17 +177,22 @@ def _with_cause(message: str, error: dict[str, Any]) -> str:
     """Add what the provider behind a router said, which the router's own message leaves out."""
     metadata = error.get("metadata")
     cause = metadata.get("raw") if isinstance(metadata, dict) else None
-    return f"{message}: {_described(cause.encode())[0]}" if isinstance(cause, str) else message
+    if not isinstance(cause, str):
+        return message
+    return f"{message}: {_described(without_surrogates(cause).encode())[0]}"
 
 
 def _is_overflow(text: str, codes: set[str]) -> bool:
-    return bool(codes & _OVERFLOW_CODES) or re.search(_OVERFLOW_TEXT, text, re.IGNORECASE) is not None
+    if codes & _OVERFLOW_CODES:
+        return True
+    too_long = re.search(_OVERFLOW_TEXT, text, re.IGNORECASE) is not None
+    return too_long and re.search(_HASTE_TEXT, text, re.IGNORECASE) is None
 
 
 def _page_title(page: str) -> str:
     from html import unescape
 
-    found = re.search(r"<(title|h1)[^>]*>(.*?)</\1", page, re.IGNORECASE | re.DOTALL)
+    found = re.search(r"<(title|h1)[^>]*>(?=\s*[^<\s])(.*?)</\1", page, re.IGNORECASE | re.DOTALL)
     return unescape(found[2] if found else first_line(re.sub(r"<[^>]*>", " ", page)))
 
 

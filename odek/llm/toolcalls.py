@@ -45,6 +45,15 @@ class _OpenCall:
     def text(self) -> str:
         return "".join(self._pieces)
 
+    def arguments(self) -> str:
+        """Return the arguments; some servers send all of them so far in every delta, or again in the last."""
+        text = self.text
+        if is_json_object(text):
+            return text
+        *earlier, last = [piece for piece in self._pieces if piece.strip()] or [""]
+        repeats = last.startswith("".join(earlier)) or all(map(last.startswith, earlier))
+        return last if repeats and is_json_object(last) else text
+
     def add(self, piece: str) -> None:
         """Take the next piece of the arguments."""
         self._pieces.append(piece)
@@ -129,7 +138,7 @@ class ToolCallAssembler:
         return tuple(self._finished(call) for call in calls)
 
     def _finished(self, call: _OpenCall) -> ToolCall:
-        function = FunctionCall(_clean_name(call.name), normalise_arguments(call.text))
+        function = FunctionCall(_clean_name(call.name), normalise_arguments(call.arguments()))
         return ToolCall(self._own_id(call.id), function)
 
     def _continued(self, call_id: str, index: int | None, name: str) -> _OpenCall | None:

@@ -5,8 +5,10 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
+from odek.errors import ContextOverflowError
 from odek.events import Usage
 from odek.llm.answer import AnswerDecoder
+from odek.llm.faults import fault_in_stream
 from odek.llm.model import ModelEvent, ModelResponse, ReasoningText, TextPiece
 from odek.llm.sse import EventTooLongError
 from tests.support.model_server import DONE, call_delta, chunk, event, usage_chunk
@@ -99,8 +101,11 @@ def test_what_follows_done_is_not_read() -> None:
         ("length", "length"),
         ("max_tokens", "length"),
         ("MAX_TOKENS", "length"),
+        ("model_context_window_exceeded", "length"),
         ("content_filter", "content_filter"),
         ("SAFETY", "content_filter"),
+        ("sensitive", "content_filter"),
+        ("PROHIBITED_CONTENT", "content_filter"),
     ],
 )
 def test_finish_reasons_of_many_providers(reason: str, expected: str) -> None:
@@ -151,6 +156,43 @@ def test_reasoning_in_both_fields_counts_once() -> None:
     assert (
         answer(chunk({"reasoning_content": "hm", "reasoning": "hm"}), STOP).message.reasoning_content == "hm"
     )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize(
+    ("text", "reasoning", "content"),
+    [
+        ("<think>hm, yes</think>Hello", "hm, yes", "Hello"),
+        ("\n<think>\nhm\n</think>\n\nHello\n", "\nhm\n", "Hello\n"),
+        ("<think>\n\n</think>\n\nHello", "\n\n", "Hello"),
+        ("<think></think>Hello", None, "Hello"),
+        ("<thinking>a < b </ c</thinking> Hello", "a < b </ c", "Hello"),
+        ("[THINK]hm[/THINK]Hello", "hm", "Hello"),
+        ("<think>one</think>Hello <think>two</think>", "one", "Hello <think>two</think>"),
+        ("The tag <think>hm</think> is", None, "The tag <think>hm</think> is"),
+        ("`<think>hm</think>` is", None, "`<think>hm</think>` is"),
+        ("<thin", None, "<thin"),
+        ("<thinner> air", None, "<thinner> air"),
+        (" \n ", None, " \n "),
+        ("  indented", None, "  indented"),
+    ],
+)
+def test_tagged_reasoning_at_the_head_of_the_text_is_kept_apart(
+    text: str, reasoning: str | None, content: str, size: int
+) -> None:
+    """However it is cut; tags anywhere else are what the answer says."""
+    pieces = [chunk({"content": text[at : at + size]}) for at in range(0, len(text), size)]
+    message = answer(*pieces, STOP).message
+    assert message.reasoning_content == reasoning
+    assert message.content == content
+
+
+def test_reasoning_without_its_closing_tag_is_not_the_loss_of_an_answer() -> None:
+    """A model that never closes the tag has its words shown; those of a cut answer stay reasoning."""
+    pieces = (chunk({"content": "<think>so it "}), chunk({"content": "is 4</"}))
+    assert answer(*pieces, STOP).message.content == "so it is 4</"
+    cut = answer(*pieces, chunk(finish_reason="length")).message
+    assert (cut.content, cut.reasoning_content) == ("", "so it is 4</")
 
 
 def test_content_as_a_list_of_parts() -> None:
@@ -262,11 +304,19 @@ def test_an_error_after_text_leaves_the_text() -> None:
     assert not decoder.finished
 
 
-def test_a_provider_that_gives_up_has_not_finished() -> None:
+@pytest.mark.parametrize("reason", ["insufficient_system_resource", "network_error", "ERROR"])
+def test_a_provider_that_gives_up_has_not_finished(reason: str) -> None:
     """A finish reason that stands for a failure is an error."""
-    decoder, _ = decoded(*TEXT, chunk(finish_reason="insufficient_system_resource"), DONE)
+    decoder, _ = decoded(*TEXT, chunk(finish_reason=reason), DONE)
     assert decoder.error is not None
     assert not decoder.finished
+
+
+def test_a_window_that_is_full_before_the_first_word_is_an_overflow() -> None:
+    """A finish reason that says so without an answer is an error, so that less can be sent."""
+    decoder, _ = decoded(chunk({"content": ""}), chunk(finish_reason="model_context_window_exceeded"), DONE)
+    assert decoder.error is not None
+    assert isinstance(fault_in_stream(decoder.error, host="h").as_error(), ContextOverflowError)
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,15 @@ def test_a_spent_quota_is_not_waited_for() -> None:
         error("Your request exceeded model token limit: 8192"),
         error("Input is too long for requested model."),
         error("the input exceeds the context window of this model"),
+        error("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"),
+        error("Prompt exceeds max length", "1261"),
+        error("prompt token count of 200000 exceeds the limit of 128000", "model_max_prompt_tokens_exceeded"),
+        error("prompt tokens (1200008) exceed model maximum (1050000)", "validation_error"),
+        error("the input token count is 32825 but model only supports up to 32768."),
+        error("`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000 `inputs` tokens"),
+        error("Input validation error: `inputs` must have less than 4096 tokens. Given: 5000"),
+        error("Total tokens of image and text exceed max message tokens"),
+        error("tokens in request more than max tokens allowed"),
         {"detail": "Please reduce the length of the messages or completion."},
     ],
 )
@@ -122,6 +131,9 @@ def test_an_overflow_is_recognised(status: int, body: dict[str, object]) -> None
         "Invalid value for 'messages[3].content': string too long",
         "Unsupported parameter: 'max_tokens'",
         "tool_calls must be followed by tool messages",
+        "Too many tokens per day, please wait before trying again.",
+        "This request exceeds the limit of 30000 input tokens per minute",
+        "ThrottlingException: Too many tokens, please wait",
     ],
 )
 def test_other_refusals_are_no_overflow(message: str) -> None:

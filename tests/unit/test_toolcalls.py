@@ -87,6 +87,25 @@ def test_arguments_are_one_call_however_they_are_cut_and_repeated(size: int) -> 
     assert calls == [("a", "shell", arguments), ("b", "shell", "{}")]
 
 
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ('{"command"', '{"command":"l', '{"command":"ls"}'),
+        ('{"command"', '{"command":"ls"}', '{"command":"ls"}', ""),
+        ('{"command":', '"ls"', '{"command":"ls"}'),
+        ('{"command":', '"ls"}', '{"command":"ls"}'),
+    ],
+    ids=["all so far each time", "and the last twice", "all after some", "all after all"],
+)
+def test_arguments_that_are_sent_again_count_once(pieces: tuple[str, ...]) -> None:
+    """Servers that repeat what they have sent, in every delta or in the last, mean one object."""
+    calls = assembled(
+        *(delta("shell" if not at else None, piece, index=0) for at, piece in enumerate(pieces))
+    )
+
+    assert [(name, arguments) for _, name, arguments in calls] == [("shell", '{"command":"ls"}')]
+
+
 def test_a_long_file_with_the_name_in_every_delta_is_put_together_at_once() -> None:
     """A megabyte of source text takes a second; looking through all of it at each delta took minutes."""
     arguments = msgspec.json.encode({"command": "if (x) { y(); }\n" * 60_000}).decode()
