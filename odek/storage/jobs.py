@@ -152,14 +152,6 @@ class JobQueue:
             if current is not None and current.state == "parked":
                 _write(path, msgspec.structs.replace(current, failures=()))
 
-    def drop(self, kind: str, key: str) -> bool:
-        """Forget a job, whatever its state; False when there is none."""
-        path = self._path(kind, key)
-        if not path.exists():
-            return False
-        with self._exclusive():
-            return remove_file(path)
-
     def list(self, kind: str = "") -> tuple[Job, ...]:
         """Return the jobs of ``kind``, or all, oldest first, each with who works on it.
 
@@ -180,7 +172,7 @@ class JobQueue:
         with self._exclusive():
             current = _read(path)
             if current is None or current.payload != claim.job.payload:
-                return  # dropped, or there is other work under its name by now
+                return  # it made room for another, or there is other work under its name by now
             _write(path, after)
 
     def _owed(self, kind: str) -> Iterator[Job]:
