@@ -1,5 +1,6 @@
 """Where a model is asked, as what, and with which limits and prices."""
 
+from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import msgspec
@@ -8,7 +9,7 @@ from odek.config.settings import LlmSettings, PriceSettings
 from odek.errors import ConfigError
 from odek.llm.profiles import ModelProfile, profile_of
 
-__all__ = ["Endpoint"]
+__all__ = ["Endpoint", "is_loopback"]
 
 _PATH = "/chat/completions"
 
@@ -75,6 +76,11 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return self._parts.scheme == "https"
 
     @property
+    def is_loopback(self) -> bool:
+        """Whether the endpoint is on this machine."""
+        return is_loopback(self._parts.hostname or "")
+
+    @property
     def _parts(self) -> SplitResult:
         return urlsplit(self.base_url)
 
@@ -94,6 +100,20 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         usual = self.known_profile.idle_timeout_seconds
         chosen = self.settings.idle_timeout_seconds
         return chosen if usual is None or chosen != LlmSettings().idle_timeout_seconds else usual
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether ``host`` is this machine by its name: no proxy elsewhere can reach it.
+
+    A proxy in the environment is often set without the exception for it.
+    """
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def _without_user(url: str) -> str:

@@ -7,6 +7,7 @@ import msgspec
 import trio
 
 from odek.errors import ModelUnavailableError
+from odek.llm.endpoint import is_loopback
 
 __all__ = ["Reply", "post"]
 
@@ -45,7 +46,8 @@ async def post(
 
     from odek.llm.transport import root_cause, trusting_context
 
-    host = socket or urlsplit(url).hostname or url
+    name = urlsplit(url).hostname or ""
+    host = socket or name or url
     try:
         if url.startswith("https:"):
             context = await trio.to_thread.run_sync(trusting_context, abandon_on_cancel=True)
@@ -57,7 +59,11 @@ async def post(
         too_long = trio.CancelScope()  # leaving the iteration early would strand its generators
         # A client for each request: half a millisecond, and nothing to close later.
         async with httpx2.AsyncClient(
-            verify=context, headers=sent, timeout=None, transport=transport
+            verify=context,
+            headers=sent,
+            timeout=None,
+            transport=transport,
+            trust_env=not (socket or is_loopback(name)),
         ) as http:
             with too_long:
                 async with http.stream("POST", url, content=body) as response:

@@ -132,6 +132,7 @@ class Transport:
         try:
             return httpx2.AsyncClient(
                 verify=context,
+                trust_env=not endpoint.is_loopback,
                 headers=headers,
                 timeout=httpx2.Timeout(endpoint.idle_timeout_seconds, connect=None, pool=None),
                 limits=httpx2.Limits(max_connections=None),

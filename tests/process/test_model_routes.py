@@ -1,6 +1,7 @@
 """Redirects, proxies, nobody there, and cancels at random: how the client gets to its endpoint."""
 
 import random
+from pathlib import Path
 
 import pytest
 import trio
@@ -15,12 +16,14 @@ from odek.errors import (
 from odek.llm.client import ChatModel, open_client
 from odek.llm.endpoint import Endpoint
 from odek.llm.model import ModelEvent
+from odek.llm.post import post
 from tests.support.endpoints import QUESTION, open_scripted_endpoint
 from tests.support.model_server import (
     Answer,
     by_request,
     chunk,
     drip,
+    json_answer,
     open_model_server,
     stall,
     status,
@@ -104,13 +107,52 @@ async def test_a_proxy_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     """HTTP_PROXY is used, NO_PROXY is respected."""
     async with open_model_server([text_answer("by proxy")]) as proxy:
         monkeypatch.setenv("http_proxy", proxy.origin)
-        monkeypatch.setenv("no_proxy", "direct.invalid,127.0.0.1")
-        endpoint = Endpoint(base_url="http://model.invalid/v1", model="m")
+        monkeypatch.setenv("no_proxy", "direct.invalid")
+        settings = LlmSettings(max_retries=0)
+        endpoint = Endpoint(base_url="http://model.invalid/v1", model="m", settings=settings)
         async with open_client(endpoint) as model:
             assert await text_of(model) == "by proxy"
         assert proxy.requests[0].path == "http://model.invalid/v1/chat/completions"
-        async with open_scripted_endpoint([text_answer("direct")]) as (model, _):
-            assert await text_of(model) == "direct"
+        endpoint = Endpoint(base_url="http://direct.invalid/v1", model="m", settings=settings)
+        async with open_client(endpoint) as model:
+            assert str(await failure_of(model)).startswith("cannot reach direct.invalid")
+
+
+async def test_a_server_on_this_machine_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No proxy reaches it, and few think of the exception in NO_PROXY; for chat and for the rest."""
+    for variable in ("http_proxy", "all_proxy"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:1")
+    for variable in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(variable, raising=False)
+    async with open_scripted_endpoint([text_answer("direct"), json_answer({})]) as (model, server):
+        assert await text_of(model) == "direct"
+        with trio.fail_after(10):
+            assert (await post(f"{server.base_url}/embeddings", b"{}", limit_bytes=100)).is_success
+
+
+async def test_a_unix_socket_is_asked_without_a_proxy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is sent to a socket of this machine goes nowhere else, whatever the name in the address."""
+    listening = trio.socket.socket(trio.socket.AF_UNIX)
+    monkeypatch.chdir(tmp_path)  # the name of a socket must be short
+    await listening.bind("sock")
+    listening.listen()
+
+    async def answer() -> None:
+        connection, _ = await listening.accept()
+        async with trio.SocketStream(connection) as stream:
+            await stream.receive_some()
+            await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    async with open_model_server([json_answer({"by": "proxy"})]) as proxy, trio.open_nursery() as nursery:
+        monkeypatch.setenv("http_proxy", proxy.origin)
+        nursery.start_soon(answer)
+        with trio.fail_after(10):
+            reply = await post("http://guard.invalid/detect", b"{}", limit_bytes=100, socket="sock")
+        nursery.cancel_scope.cancel()
+    listening.close()
+    assert reply.body == b"{}"
 
 
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "gopher://127.0.0.1:1", "http://x:port"])

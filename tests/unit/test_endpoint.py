@@ -75,3 +75,22 @@ def test_limits_from_settings_and_from_what_is_known() -> None:
         None,
         LlmSettings().idle_timeout_seconds,
     )
+
+
+@pytest.mark.parametrize(
+    ("base_url", "here"),
+    [
+        ("http://localhost:11434/v1", True),
+        ("http://LOCALHOST./v1", True),
+        ("http://ollama.localhost/v1", True),
+        ("http://127.8.9.1:1234/v1", True),
+        ("https://[::1]:8080/v1", True),
+        ("http://localhost.example.com/v1", False),
+        ("http://192.168.0.7:11434/v1", False),
+        ("http://0.0.0.0:11434/v1", False),
+        ("https://api.example.com/v1", False),
+    ],
+)
+def test_what_is_on_this_machine(base_url: str, here: bool) -> None:
+    """Told by the name alone; a private network may well lie behind a proxy."""
+    assert Endpoint(base_url=base_url, model="m").is_loopback is here
