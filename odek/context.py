@@ -119,11 +119,12 @@ def fit(
                 total -= estimate_tokens([messages[index] for index in group])
                 gone.update(group)
                 removed += 1
-        if (harder and not removed) or (not harder and total > limit):
+        if not harder and total > limit:
             raise ContextOverflowError(
-                f"the request needs about {total:,} tokens, more than the {int(limit):,} that fit, and "
-                "nothing more can be left out: start a new session or attach less"
+                f"the request needs about {total:,} tokens, more than the {int(limit):,} that fit"
             )
+        if harder and not removed:
+            raise ContextOverflowError("nothing more can be left out")
     return Fitted(_view(messages, gone), total, frozenset(gone), removed)
 
 

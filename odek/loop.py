@@ -14,7 +14,7 @@ import trio
 
 from odek.batch import Batch, Gate
 from odek.budget import Budget, Limits
-from odek.context import Fitting, estimate_tools
+from odek.context import Fitted, Fitting, estimate_tools
 from odek.errors import (
     ContextOverflowError,
     LimitReachedError,
@@ -249,15 +249,16 @@ class _Turn:
 
     async def _answer(self) -> ModelResponse:
         """Get one usable response, fitting harder once and asking again once if it is empty."""
-        harder = False
+        refusal: ContextOverflowError | None = None
         for _ in range(3):
             try:
-                response = await self._request(harder=harder)
-            except ContextOverflowError:
-                if harder:
-                    raise
-                harder = True
-                continue
+                response = await self._request(refusal)
+            except ContextOverflowError as error:
+                if refusal is None:
+                    refusal = error
+                    continue
+                advice = "start a new session or attach less"
+                raise ContextOverflowError(f"{error}; {advice}", partial=error.partial) from error
             if response.message.content.strip() or response.message.tool_calls:
                 return response
             if response.finish_reason == "length":
@@ -267,14 +268,31 @@ class _Turn:
             self._emit(Notice("the model gave an empty answer; asking again", "warning"))
         raise ModelUnavailableError(f"{self._agent.model.name} gave only empty answers")
 
-    async def _request(self, *, harder: bool) -> ModelResponse:
-        """Send the conversation, fitted, once."""
+    def _fitted(self, refusal: ContextOverflowError | None) -> Fitted:
+        """Return what the next request carries: much less than the one of ``refusal``, if there was one.
+
+        Raises:
+            ContextOverflowError: what must stay is too much; tells what ``refusal`` said.
+        """
         window = self._agent.model.context_window
-        fitted = self._agent.fitting.fit(
-            self._transcript.messages, window=window, reserved_tokens=self._schema_tokens, harder=harder
-        )
+        try:
+            fitted = self._agent.fitting.fit(
+                self._transcript.messages,
+                window=window,
+                reserved_tokens=self._schema_tokens,
+                harder=refusal is not None,
+            )
+        except ContextOverflowError as error:
+            if refusal is None:
+                raise
+            raise ContextOverflowError(f"{refusal}; {error}", partial=refusal.partial) from error
         if fitted.newly_left_out:
             self._emit(ContextTrimmed(fitted.newly_left_out, fitted.estimated_tokens, window or 0))
+        return fitted
+
+    async def _request(self, refusal: ContextOverflowError | None) -> ModelResponse:
+        """Send the conversation, fitted, once."""
+        fitted = self._fitted(refusal)
         request = ModelRequest(
             fitted.messages,
             self._specs,

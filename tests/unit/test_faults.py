@@ -34,6 +34,10 @@ def error(message: str, code: str | int | None = None, kind: str | None = None) 
             b'{"error": {"message": "Provider error", "metadata": {"raw": "{\\"error\\": \\"No model\\"}"}}}',
             "Provider error: No model",
         ),
+        (b'{"error": {"message": "x", "metadata": {"raw": "No \\ud800"}}}', "x: No ?"),
+        (b'{"fault": {"text": "No such model"}}', '{"fault": {"text": "No such model"}}'),
+        (b'[{"reason":\n7}]', '[{"reason": 7}]'),
+        (b"<html><title> </title><body>No such model</body></html>", "No such model"),
         (b"\n  No such model\nand more", "No such model"),
         (b"<html><head><title>502 Bad\n Gateway</title></head><body>x</body></html>", "502 Bad Gateway"),
         (b"<!-- x --><h1 class='y'>Not &amp; found</h1>", "Not & found"),
@@ -70,6 +74,17 @@ def test_refusals_are_final(status: int) -> None:
     fault = status_fault(status, error("no"))
     assert not fault.retriable
     assert isinstance(fault.as_error(), ModelRejectedError)
+
+
+@pytest.mark.parametrize(
+    "status", [302, 400, 401, 402, 403, 404, 409, 413, 422, 429, 451, 500, 501, 503, 599]
+)
+def test_every_status_comes_with_the_words_of_the_endpoint(status: int) -> None:
+    """Clipped, on one line, and with nothing that a terminal obeys."""
+    fault = status_fault(status, error("No: \x1b[2J\nsent " + "much " * 200))
+    shown = f"api.example.com answered {status}: No: \\x1b[2J sent much much "
+    assert fault.message.startswith(shown)
+    assert len(fault.message) < 500
 
 
 def test_an_empty_error_names_the_status() -> None:

@@ -125,6 +125,27 @@ async def test_an_overflow_is_fitted_harder_once() -> None:
     assert len(model.requests[-1].messages) < len(model.requests[-2].messages)
 
 
+async def test_a_refusal_of_the_size_is_told_in_the_words_of_the_provider() -> None:
+    """When nothing can be left out, and when half of it is refused too, with what to do."""
+    first = await run_turn(make_agent(ScriptedModel([ContextOverflowError("host answered 413: big")])), "go")
+    too_big = ContextOverflowError("host answered 413: still too big")
+    model = ScriptedModel(
+        [calls(("echo", {"text": "x"})), calls(("echo", {"text": "y"})), ContextOverflowError("big"), too_big]
+    )
+    second = await run_turn(make_agent(model, ECHO), "go")
+
+    advice = "start a new session or attach less"
+    assert str(first.error) == f"host answered 413: big; nothing more can be left out; {advice}"
+    assert str(second.error) == f"host answered 413: still too big; {advice}"
+
+
+async def test_a_window_that_is_too_small_is_told_as_it_is() -> None:
+    """What the request needs and what fits, not half of it."""
+    result = await run_turn(make_agent(ScriptedModel([says("x")], context_window=100)), "word " * 100)
+
+    assert "more than the 75 that fit; nothing more can be left out" in str(result.error)
+
+
 async def test_earlier_messages_never_change_between_requests() -> None:
     """Each request begins with the whole of the one before: what a provider has cached stays valid."""
     first, second = calls(("echo", {"text": "1"})), calls(("echo", {"text": "2"}))
