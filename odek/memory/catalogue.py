@@ -4,11 +4,12 @@ A file of lines beside the index, to which each change is added, so that noting 
 the same among any number. It may lag behind the index, never run ahead of it: what it does
 not know is indexed once more, which does no harm.
 
-Its last line may hold marks: what the texts of a kind were as a whole when the index was found
-to be equal to them. Whoever finds them so again need not look at the lines before it.
+Its last line may hold marks: what the texts of a kind were as a whole when the index was last found
+to be equal to them. Whoever finds them so again need not look at the lines before it; and who knows
+what changed since compares that alone. No texts have the mark of earlier ones.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -74,14 +75,14 @@ class Catalogue:
             self._read_rest(self._stamp[2] if self._stamp is not None else 0, stamp)
         return self._versions
 
-    def note(self, changes: Mapping[str, str | None], kinds: Collection[str]) -> None:
-        """Write down new versions of texts of these ``kinds``; None for what is no longer indexed.
+    def note(self, changes: Mapping[str, str | None]) -> None:
+        """Write down new versions of texts; None for what is no longer indexed.
 
         Raises:
             StoreError: they are not written down.
         """
         self.read()
-        marks = {kind: mark for kind, mark in self._marks.items() if kind not in kinds}
+        marks = self._marks
         self._add([*changes.items(), *([marks] if marks else [])])
         if self._lines > 2 * len(self._versions) + _SPARE_LINES:
             self.replace(self._versions, marks)

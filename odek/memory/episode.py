@@ -140,8 +140,8 @@ def encode_index(entries: Iterable[Entry]) -> bytes:
     return b"[\n" + b",\n".join(entry.raw for entry in entries) + b"\n]\n"
 
 
-def parse_index(data: bytes) -> Index:
-    """Read an index; never raises."""
+def parse_index(data: bytes, before: Index | None = None) -> Index:
+    """Read an index; never raises. What is as it was ``before`` is the same object, not read again."""
     body = data.removeprefix(b"\xef\xbb\xbf").strip()
     if not body:
         return Index()
@@ -157,22 +157,25 @@ def parse_index(data: bytes) -> Index:
     found: dict[str, Entry] = {}
     lossy = bool(problems)
     is_text = _is_text(body)  # the decoder does not look into the fields that it leaves out
+    is_clean = is_text and before is not None and not before.problems
+    known = {entry.raw: entry for entry in before.entries} if before is not None and is_clean else {}
     for number, raw in enumerate(raws, start=1):
-        plain = _parse_plain(raw) if is_text else None
-        episode, problem = (plain, "") if plain is not None else _parse_entry(raw)
+        entry, problem = known.get(raw), ""
+        if entry is None:
+            entry, problem = _entry_of(raw, is_text=is_text)
         if problem:
             problems.append(f"index.json, entry {number}: {problem}")
             lossy = True
-        if episode is None:
+        if entry is None:
             continue
-        entry = Entry(episode, raw) if not problem else Entry.of(episode)
-        known = found.get(episode.session_id)
-        if known is not None:
-            problems.append(f"index.json lists {episode.session_id} twice; the less trusted entry counts")
+        session_id = entry.episode.session_id
+        other = found.get(session_id)
+        if other is not None:
+            problems.append(f"index.json lists {session_id} twice; the less trusted entry counts")
             lossy = True
-            if known.episode.provenance.rank <= episode.provenance.rank:
+            if other.episode.provenance.rank <= entry.episode.provenance.rank:
                 continue
-        found[episode.session_id] = entry
+        found[session_id] = entry
     return Index(tuple(found.values()), tuple(problems), lossy)
 
 
@@ -186,6 +189,16 @@ _FIELDS: dict[str, type] = {
 
 
 _EPISODE = msgspec.json.Decoder(Episode)
+
+
+def _entry_of(raw: bytes, *, is_text: bool) -> tuple[Entry | None, str]:
+    """Return the entry as far as it can be used, and what is wrong with it."""
+    if is_text and (plain := _parse_plain(raw)) is not None:
+        return Entry(plain, raw), ""
+    episode, problem = _parse_entry(raw)
+    if episode is None:
+        return None, problem
+    return Entry.of(episode) if problem else Entry(episode, raw), problem
 
 
 def _parse_plain(raw: bytes) -> Episode | None:
@@ -246,6 +259,8 @@ def _parse_entry(raw: bytes) -> tuple[Episode | None, str]:
 
 
 def _is_text(data: bytes) -> bool:
+    if data.isascii():
+        return True
     try:
         data.decode()
     except UnicodeError:

@@ -19,6 +19,7 @@ from odek.memory.episode import (
     parse_index,
     preview,
 )
+from odek.memory.episode_state import list_word
 from odek.memory.fact_file import canonical
 from odek.memory.journal import digest
 from odek.memory.places import (
@@ -31,6 +32,7 @@ from odek.memory.places import (
     read_bounded,
     real_directory,
 )
+from odek.memory.watch import Stamp, list_stamps
 from odek.storage.files import describe
 from odek.text import clip_bytes
 
@@ -38,6 +40,9 @@ __all__ = ["EpisodeReader", "EpisodeText", "decode_body", "rejection"]
 
 # A person may have written more into the file than is used of it.
 _BODY_READ_BYTES = 1024 * 1024
+
+# Earlier lists of which it is known what changed since: others store an episode, and index it, now and then.
+_KEPT_LISTS = 8
 
 
 class EpisodeText(msgspec.Struct, frozen=True):
@@ -53,12 +58,25 @@ class EpisodeText(msgspec.Struct, frozen=True):
     rejection: str = ""
 
 
+class _Listing(msgspec.Struct, frozen=True):
+    """The list as it was read: its stamps before, its word ("" if it changed meanwhile), its episodes by id.
+
+    ``since`` has, by the words of earlier lists, the ids of the episodes that are not as they were in these.
+    """
+
+    stamps: tuple[Stamp | None, Stamp | None]
+    word: str
+    index: Index
+    by_id: dict[str, Episode]
+    since: dict[str, frozenset[str]]
+
+
 class EpisodeReader:
     """Reads the episodes below ``directory``. Every method may raise StoreError."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._cached: tuple[object, Index, dict[str, Episode]] | None = None
+        self._cached: _Listing | None = None
 
     def read_index(self) -> tuple[Episode, ...]:
         """Return all episodes, newest first."""
@@ -66,12 +84,20 @@ class EpisodeReader:
 
     def index(self) -> Index:
         """Return the index as it is now, with what is wrong with it; without a change, from memory."""
-        return self._look()[1]
+        return self._look().index
 
     def listed(self, session_ids: Iterable[str]) -> tuple[Episode, ...]:
         """Return those of these episodes that the index lists."""
-        by_id = self._look()[2]
+        by_id = self._look().by_id
         return tuple(by_id[session_id] for session_id in session_ids if session_id in by_id)
+
+    def changed_since(self, word: str) -> frozenset[str] | None:
+        """Return the ids of the episodes that the list has no more as when it had this ``list_word``.
+
+        None when that is not known: it is of lists that were read here.
+        """
+        listing = self._look()
+        return frozenset() if word and word == listing.word else listing.since.get(word)
 
     def listing(self) -> tuple[Episode, ...]:
         """Return all episodes, newest first, and with them the texts that the index does not list."""
@@ -95,19 +121,19 @@ class EpisodeReader:
         """
         name = body_name(session_id)
         while True:
-            stamp = self._stamp()
-            episode = self._look()[2].get(session_id) or self.adopted(session_id)
+            stamps = self._stamps()
+            episode = self._look().by_id.get(session_id) or self.adopted(session_id)
             if episode is None:
                 raise StoreError(f"memory: there is no episode {session_id}; see `odek memory list --all`")
             try:
                 data = self.read_body(name)
             except FileNotFoundError:
-                if self._stamp() == stamp:
+                if self._stamps() == stamps:
                     raise StoreError(f"memory: the text of episode {session_id} is gone") from None
                 continue
             text = decode_body(data)
             is_edited = bool(episode.content_hash) and episode.content_hash != digest(text)
-            if not is_edited or self._stamp() == stamp:
+            if not is_edited or self._stamps() == stamps:
                 return EpisodeText(episode, text, is_edited, rejection(text))
 
     def find(self, start: str) -> Episode:
@@ -130,8 +156,8 @@ class EpisodeReader:
         listed = {entry.episode.session_id for entry in self.index().entries}
         return sorted(self.text_ids() - listed)
 
-    def read_afresh(self) -> Index:
-        """Return the index from disk."""
+    def read_afresh(self, before: Index | None = None) -> Index:
+        """Return the index from disk; what is as it was ``before`` is not read again."""
         intent = self._intent()
         data = intent.data_of(INDEX) if intent is not None else None
         if data is None:
@@ -139,7 +165,7 @@ class EpisodeReader:
                 data = read_bounded(self._directory, INDEX, limit_bytes=FILE_LIMIT_BYTES)
             except FileNotFoundError:
                 data = b""
-        return parse_index(data)
+        return parse_index(data, before)
 
     def read_body(self, name: str) -> bytes:
         """Return the bytes of a text, those of a change under way if it writes them."""
@@ -212,19 +238,29 @@ class EpisodeReader:
         ids = (name.removesuffix(".md") for name in names if name.endswith(".md"))
         return {session_id for session_id in ids if is_episode_id(session_id)}
 
-    def _look(self) -> tuple[object, Index, dict[str, Episode]]:
-        """Return the stamp, the index and its episodes by id; one value, since threads share the reader."""
-        stamp, cached = self._stamp(), self._cached
-        if cached is None or cached[0] != stamp:
-            index = self.read_afresh()
-            cached = (stamp, index, {entry.episode.session_id: entry.episode for entry in index.entries})
-            self._cached = cached
+    def _look(self) -> _Listing:
+        """Return the list as it is; one value, since threads share the reader."""
+        stamps, cached = self._stamps(), self._cached
+        if cached is None or cached.stamps != stamps:
+            index = self.read_afresh(cached.index if cached is not None else None)
+            word = list_word(stamps) if self._stamps() == stamps else ""
+            by_id = {entry.episode.session_id: entry.episode for entry in index.entries}
+            since = _changes(cached, by_id) if cached is not None else {}
+            cached = self._cached = _Listing(stamps, word, index, by_id, since)
         return cached
 
-    def _stamp(self) -> object:
-        """Return what changes with every change of the index."""
-        directory = real_directory(self._directory)
-        return (_identity(directory / INTENT), _identity(directory / INDEX))
+    def _stamps(self) -> tuple[Stamp | None, Stamp | None]:
+        """Return what changes with every change of the list."""
+        return list_stamps(real_directory(self._directory))
+
+
+def _changes(before: _Listing, by_id: dict[str, Episode]) -> dict[str, frozenset[str]]:
+    """Return the ``since`` of a list of episodes ``by_id``; who did not change is the same object."""
+    known = before.by_id
+    other = {session_id for session_id, episode in by_id.items() if known.get(session_id) is not episode}
+    changed = frozenset(other.union(known.keys() - by_id.keys()))
+    lists = [*before.since.items(), (before.word, frozenset[str]())][-_KEPT_LISTS:]
+    return {word: ids | changed for word, ids in lists if word}
 
 
 def rejection(text: str) -> str:
@@ -238,11 +274,3 @@ def rejection(text: str) -> str:
 def decode_body(data: bytes) -> str:
     """Return the text of a file as far as it is used."""
     return clip_bytes(canonical(data.decode("utf-8", "replace")), SUMMARY_LIMIT_BYTES)
-
-
-def _identity(path: Path) -> tuple[int, ...]:
-    try:
-        status = path.stat()
-    except OSError:
-        return ()
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

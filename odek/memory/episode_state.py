@@ -9,7 +9,7 @@ import msgspec
 from odek.memory.episode import Episode, Provenance
 from odek.memory.watch import Stamp
 
-__all__ = ["EpisodeState", "parse_state", "stamp_word", "state_of"]
+__all__ = ["EpisodeState", "list_word", "parse_state", "stamp_word", "state_of"]
 
 _APPROVED = {"t": "itself", "p": "a person", "c": "the configuration", "u": ""}
 
@@ -41,6 +41,12 @@ def stamp_word(stamp: Stamp | None) -> str:
         return ""
     inode, size_bytes, _, changed_ns = stamp
     return f"{inode:x}-{size_bytes:x}-{changed_ns:x}"
+
+
+def list_word(listed: tuple[Stamp | None, Stamp | None]) -> str:
+    """Return what changes with the list of the episodes, from its ``list_stamps``; "" during a change."""
+    stamp, change = listed
+    return stamp_word(stamp) if change is None else ""
 
 
 def parse_state(state: str) -> EpisodeState | None:

@@ -12,7 +12,7 @@ from odek.errors import StoreError
 from odek.index.document import Document, Kind
 from odek.memory.episode import Episode
 from odek.memory.episode_reader import EpisodeReader, rejection
-from odek.memory.episode_state import parse_state, stamp_word, state_of
+from odek.memory.episode_state import list_word, parse_state, stamp_word, state_of
 from odek.memory.journal import digest
 from odek.memory.places import INTENT, body_name, is_episode_id
 from odek.memory.watch import Scan, Stamp, is_episode_file, list_stamps, scan, scan_of, stamp_of
@@ -86,6 +86,14 @@ class Texts(Protocol):
         """Return what changes with any of the texts that are to be indexed; "" if that cannot be told.
 
         A look that is not whole gives the part of it that is before the first "/".
+
+        Raises:
+            StoreError: they cannot be listed.
+        """
+        ...
+
+    def changed_since(self, mark: str, look: Look) -> Collection[str] | None:
+        """Return the subjects whose texts may be other ones than when they had this mark; None if unknown.
 
         Raises:
             StoreError: they cannot be listed.
@@ -169,13 +177,16 @@ class EpisodeTexts:
 
     def mark(self, look: Look) -> str:
         """Return the mark of the list, and if the look is whole that of the files and their sessions."""
-        stamp, change = list_stamps(self._directory)
-        listed = stamp_word(stamp) if change is None else ""
+        listed = list_word(list_stamps(self._directory))
         if not listed or not look.is_whole:
             return listed
         files = sorted(item for item in look.memory.stamps.items() if is_episode_file(item[0]))
         said = [look.sessions.get(name.removesuffix(".md"), "") for name, _ in files]
         return f"{listed}/{digest(msgspec.json.encode((files, said)))}"
+
+    def changed_since(self, mark: str, look: Look) -> Collection[str] | None:
+        """Return which episodes of the list changed, if that is what counts; of files it is not known."""
+        return None if look.is_whole else self._store.changed_since(mark.partition("/")[0])
 
     def versions(self, known: Mapping[str, str], look: Look, only: Collection[str] | None = None) -> Versions:
         """Return the versions: of the text, and of the session's file where that is indexed too."""

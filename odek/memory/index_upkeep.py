@@ -261,13 +261,17 @@ class IndexUpkeep:
             mark = texts.mark(look) if only is None else ""
             if self._is_marked(texts.kind, mark):
                 continue
-            prefix, subjects, known = document_id(texts.kind, ""), None, self._catalogue.read()
+            prefix, known = document_id(texts.kind, ""), self._catalogue.read()
+            subjects: Collection[str] | None
             if only is None:
+                subjects = texts.changed_since(self._catalogue.marks().get(texts.kind, ""), look)
+            else:
+                subjects = [subject_of(name) for name in only if name.startswith(prefix)]
+            if subjects is None:
                 mine = {name: version for name, version in known.items() if name.startswith(prefix)}
             else:
-                asked = [name for name in only if name.startswith(prefix)]
+                asked = [document_id(texts.kind, subject) for subject in subjects]
                 mine = {name: known[name] for name in asked if name in known}
-                subjects = [subject_of(name) for name in asked]
             wanted = texts.versions(mine, look, subjects)
             if mark and wanted.final:
                 marks[texts.kind] = mark
@@ -325,7 +329,7 @@ class IndexUpkeep:
                 break
         kept = {document.id for document in documents}
         self._index().update(documents, [name for name in noted if name not in kept], leave_merge=leave_merge)
-        self._catalogue.note(noted, {texts.kind for texts, _, _ in left[: len(noted)]})
+        self._catalogue.note(noted)
         return left[len(noted) :]
 
     def _index(self) -> "Index":

@@ -21,6 +21,9 @@ SCAN_AGAIN_SECONDS = 1.0
 BEHIND_SECONDS = 1.0
 """A long look begins so long after a question, when the request that it is for is on its way."""
 
+BEHIND_SHARE = 20
+"""Of the time a look behind may take one part: a look at 50,000 files slows down what runs beside it."""
+
 
 class Lookout:
     """Looks for what others change, and tells of it.
@@ -33,8 +36,8 @@ class Lookout:
         limiter: Bounds the threads.
         emit: Takes what is to be told.
         is_watched: Whether to look without being asked too, whenever something changes.
-        on_changed: Called when a look behind the agent found a change. Without it there are none: a
-            question waits for a look at the files of however many episodes.
+        on_changed: Called with the names of the files that a look behind the agent found changed, None for
+            the first look. Without it there are none: a question waits for a look at however many files.
     """
 
     def __init__(
@@ -47,7 +50,7 @@ class Lookout:
         emit: Callable[[Event], None],
         *,
         is_watched: bool,
-        on_changed: Callable[[], None] | None,
+        on_changed: Callable[[frozenset[str] | None], None] | None,
     ) -> None:
         self._directory = directory
         self._outside = outside
@@ -61,6 +64,7 @@ class Lookout:
         self._hot: tuple[Stamp | None, ...] = ()
         self._looked_at = float("-inf")
         self._is_looking_behind = False
+        self._took_seconds = 0.0
 
     async def look(self) -> Scan:
         """Return the directory as it is; tell of what was changed from outside.
@@ -101,17 +105,20 @@ class Lookout:
         self._seen, self._hot = seen, hot
         return seen
 
-    def _look_behind_soon(self, on_changed: Callable[[], None]) -> None:
+    def _look_behind_soon(self, on_changed: Callable[[frozenset[str] | None], None]) -> None:
         if not self._is_looking_behind:
             self._is_looking_behind = True
             self._nursery.start_soon(self._look_behind, on_changed)
 
-    async def _look_behind(self, on_changed: Callable[[], None]) -> None:
+    async def _look_behind(self, on_changed: Callable[[frozenset[str] | None], None]) -> None:
         try:
-            await trio.sleep(BEHIND_SECONDS)
+            await trio.sleep(max(BEHIND_SECONDS, BEHIND_SHARE * self._took_seconds))
+            begun = trio.current_time()
             with suppress(StoreError):  # the next use says so
-                if (await self._scan()).is_changed:
-                    on_changed()
+                changed = (await self._scan()).changed
+                if changed is None or changed:
+                    on_changed(changed)
+            self._took_seconds = trio.current_time() - begun
         finally:
             self._is_looking_behind = False
 

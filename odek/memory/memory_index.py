@@ -137,8 +137,8 @@ class MemoryIndex:
         """Bring texts of these kinds up to date for about so long; return what is left of them.
 
         What is left, and texts of other kinds, follow behind. ``seen`` is the memory's directory
-        as it is, if somebody has just looked. With ``only`` the documents of these ids are looked at
-        alone.
+        as it is, if somebody has just looked; who has not seen all of it does so behind, and has the
+        rest taken up. With ``only`` the documents of these ids are looked at alone.
         """
         deadline = trio.current_time() + seconds
         left = await self._catch_up(kinds, seconds, seen=seen, only=only)
@@ -148,7 +148,7 @@ class MemoryIndex:
                 await self._built.wait()
             if self._built.is_set():
                 left = await self._catch_up(kinds, max(deadline - trio.current_time(), 0.0))
-        if self._keeps_up:
+        if self._keeps_up and (left.texts or seen is None or seen.is_whole):
             self._fill_soon(FILL_DELAY_SECONDS)
         return left
 
@@ -156,10 +156,20 @@ class MemoryIndex:
         """Bring everything up to date behind the agent, now."""
         self._fill_soon(0.0)
 
-    async def take_up(self, document_ids: Collection[str]) -> None:
-        """Bring some texts up to date, if there is an index; what fails is left to the next search."""
+    async def take_up(self, document_ids: Collection[str]) -> bool:
+        """Bring some texts up to date, if there is an index; False for what is left to the next search."""
         work = partial(self.upkeep.catch_up, self.upkeep.kinds, seconds=TAKE_UP_SECONDS, only=document_ids)
-        await self._write(work)
+        return await self._write(work) == Left()
+
+    def take_up_soon(self, document_ids: Collection[str]) -> None:
+        """Bring some texts up to date behind the agent, now."""
+        self._nursery.start_soon(self._take_up_behind, document_ids)
+
+    async def _take_up_behind(self, document_ids: Collection[str]) -> None:
+        if document_ids and not await self.take_up(document_ids):
+            self._fill_soon(FILL_DELAY_SECONDS)
+        else:
+            await self._fill_vectors()
 
     async def settle(self, seen: Scan | None) -> None:
         """Let the next process know that the index is up to date, if it is.

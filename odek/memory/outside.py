@@ -25,11 +25,14 @@ LOCK_SECONDS = 1.0
 
 
 class Looked(msgspec.Struct, frozen=True):
-    """The directory as it is, what is to be told of it, and whether it is another than at the look before."""
+    """The directory as it is, what is to be told of it, and which files are not as at the look before.
+
+    ``changed`` is None for the first look: nobody has looked before.
+    """
 
     seen: Scan
     events: tuple[Event, ...] = ()
-    is_changed: bool = False
+    changed: frozenset[str] | None = None
 
 
 class Outside:
@@ -69,7 +72,7 @@ class Outside:
         if edited:
             written = self._written()
             events += [Notice(_text(name)) for name in edited if name.removesuffix(".md") not in written]
-        return Looked(now, tuple(events), bool(changed))
+        return Looked(now, tuple(events), changed)
 
     def _differs(self, name: str, store: FactStore) -> bool:
         """Tell whether a file says something else than before, or whether that is not known."""

@@ -21,7 +21,7 @@ from odek.memory.facts import TARGETS, Change, Fact, FactLimits, Facts, FactStor
 from odek.memory.lookout import Lookout
 from odek.memory.outside import Outside
 from odek.memory.recollection import Recalled, Recollection, RecollectionParts
-from odek.memory.watch import Scan, Stamp, fact_stamps, hot_stamps, is_vast
+from odek.memory.watch import Scan, Stamp, fact_stamps, hot_stamps, is_episode_file, is_vast
 
 if TYPE_CHECKING:
     from odek.memory.consolidate import Consolidated
@@ -351,8 +351,16 @@ class Memory:
             self._read_by = EpisodeReader(self.directory)
         return self._read_by
 
-    def _refresh_index(self) -> None:
-        self.index().refresh_soon()
+    def _refresh_index(self, changed: frozenset[str] | None) -> None:
+        """Let the index follow the files that changed; None for whatever may have."""
+        from odek.memory.index_texts import document_id
+
+        index = self.index()
+        if changed is None:
+            index.refresh_soon()
+        else:
+            names = filter(is_episode_file, changed)
+            index.take_up_soon([document_id("episode", name.removesuffix(".md")) for name in names])
 
     def _read_each(self) -> tuple[list[Facts], list[tuple[Target, StoreError]]]:
         files: list[Facts] = []

@@ -46,6 +46,9 @@ class SessionTexts:
         """Return what changes with any of the sessions."""
         return digest(msgspec.json.encode(look.sessions))
 
+    def changed_since(self, mark: str, look: Look) -> None:
+        """Return None: all are compared, since nothing lists them but their directory."""
+
     def versions(self, known: Mapping[str, str], look: Look, only: Collection[str] | None = None) -> Versions:
         """Return the versions, newest first. One that somebody goes on with is taken up when it rests."""
         found: dict[str, str] = {}

@@ -52,6 +52,30 @@ def test_what_is_written_is_read(written: list[Episode]) -> None:
     assert encode_index(index.entries) == data
 
 
+@settings(max_examples=60)
+@given(
+    st.lists(episodes, max_size=5, unique_by=lambda episode: episode.session_id),
+    st.lists(
+        st.tuples(st.integers(0, 4_000), st.sampled_from([b"", b"0", b'"', b"\xff", b"u", b"}"])), max_size=3
+    ),
+)
+def test_what_is_known_from_before_changes_nothing_but_the_time(
+    written: list[Episode], changes: list[tuple[int, bytes]]
+) -> None:
+    """Whatever came, went or was damaged: the same is read as without it; what stayed is the same object."""
+    before = parse_index(encode_index(map(Entry.of, written[:3])))
+    data = encode_index(map(Entry.of, written[1:]))
+    known = parse_index(data, before)
+    assert known == parse_index(data)
+    kept = {id(entry) for entry in known.entries}
+    assert all(id(entry) in kept for entry in before.entries[1:])
+
+    for at, other in changes:
+        data = data[: at % len(data)] + other + data[at % len(data) + 1 :]
+        assert parse_index(data, known) == parse_index(data)
+        known = parse_index(data, known)
+
+
 @settings(max_examples=100)
 @given(
     st.binary(max_size=200)

@@ -20,7 +20,7 @@ def test_what_one_process_notes_another_reads(tmp_path: Path) -> None:
     mine, other = Catalogue(tmp_path), Catalogue(tmp_path)
     mine.replace({"episode/a": "1", "episode/b": "1"})
     assert other.read() == {"episode/a": "1", "episode/b": "1"}
-    mine.note({"episode/a": "2", "episode/b": None, "session/c": "1"}, ("episode", "session"))
+    mine.note({"episode/a": "2", "episode/b": None, "session/c": "1"})
     assert other.is_outdated
     expected = {"episode/a": "2", "session/c": "1"}
 
@@ -34,30 +34,30 @@ def test_a_note_among_many_adds_its_own_bytes_alone(tmp_path: Path) -> None:
     catalogue.replace({f"episode/{number}": "v" * 80 for number in range(500)})
     path = tmp_path / "texts.jsonl"
     inode, size = path.stat().st_ino, path.stat().st_size
-    catalogue.note({"episode/7": "new"}, EPISODE)
+    catalogue.note({"episode/7": "new"})
     assert path.stat().st_ino == inode
     assert path.stat().st_size - size < 100
 
     for number in range(2_000):
-        catalogue.note({"episode/7": str(number)}, EPISODE)
+        catalogue.note({"episode/7": str(number)})
     assert lines_of(tmp_path) < 2 * 500 + 600
     assert Catalogue(tmp_path).read() == catalogue.read()
     assert catalogue.read()["episode/7"] == "1999"
 
 
-def test_marks_hold_until_a_text_of_their_kind_is_noted(tmp_path: Path) -> None:
+def test_marks_say_what_the_index_was_equal_to_last(tmp_path: Path) -> None:
     """They are read from the last line alone, by those who read the rest and by those who did not."""
     writer, reader = Catalogue(tmp_path), Catalogue(tmp_path)
     writer.replace({"episode/a": "1"})
     writer.settle({"episode": "all", "session": "none"})
     assert reader.marks() == writer.marks() == {"episode": "all", "session": "none"}
-    writer.note({"episode/a": "2"}, EPISODE)
-    assert reader.marks() == writer.marks() == Catalogue(tmp_path).marks() == {"session": "none"}
-    writer.note({"session/a": "2"}, ("session",))
-    assert reader.marks() == writer.marks() == {}
+    writer.note({"episode/a": "2"})
+    writer.note({"session/a": "2"})
+    assert Catalogue(tmp_path).marks() == {"episode": "all", "session": "none"}
+    assert reader.marks() == writer.marks() == Catalogue(tmp_path).marks()
     writer.settle({"episode": "again"})
     assert reader.read() == {"episode/a": "2", "session/a": "2"}
-    assert reader.marks() == {"episode": "again"}
+    assert reader.marks() == {"episode": "again", "session": "none"}
     writer.replace({})
     assert reader.marks() == writer.marks() == {}
 
@@ -73,7 +73,7 @@ def test_a_line_that_was_cut_off_or_damaged_loses_itself_alone(tmp_path: Path) -
     cut = Catalogue(tmp_path)
     assert cut.marks() == {}
     assert cut.read() == {"episode/a": "1"}
-    cut.note({"episode/c": "1"}, EPISODE)
+    cut.note({"episode/c": "1"})
     path.write_bytes(path.read_bytes() + b"\xff\x00\n[1]\n")
 
     assert Catalogue(tmp_path).read() == cut.read() == {"episode/a": "1", "episode/c": "1"}
@@ -87,7 +87,7 @@ def test_a_file_of_nonsense_is_an_empty_one(tmp_path: Path, content: bytes) -> N
     catalogue = Catalogue(tmp_path)
     assert catalogue.read() == {}
     assert catalogue.marks() == {}
-    catalogue.note({"episode/a": "1"}, EPISODE)
+    catalogue.note({"episode/a": "1"})
     assert Catalogue(tmp_path).read() == {"episode/a": "1"}
 
 
@@ -97,4 +97,4 @@ def test_something_else_in_the_place_of_the_file_is_told(tmp_path: Path) -> None
     catalogue = Catalogue(tmp_path)
     assert catalogue.read() == {}
     with pytest.raises(StoreError, match=r"texts\.jsonl"):
-        catalogue.note({"episode/a": "1"}, EPISODE)
+        catalogue.note({"episode/a": "1"})

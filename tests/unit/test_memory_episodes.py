@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from odek.errors import MemoryRefusedError, StoreError, TargetChangedError
+from odek.memory.episode_state import list_word
 from odek.memory.episodes import EpisodeLimits, EpisodeStore, Provenance, Similar
 from odek.memory.eviction import plan_eviction
 from odek.memory.journal import Journal
+from odek.memory.watch import list_stamps
 from tests.support.episodes import APPROVED, TRUSTED, UNTRUSTED, ids, put
 
 
@@ -66,6 +68,32 @@ def test_another_store_sees_a_change_at_once(store: EpisodeStore, directory: Pat
 
     assert ids(other) == ["20260101-a"]
     assert other.index() is other.index()
+
+
+def test_what_changed_since_an_earlier_list_is_known_to_who_read_both(
+    store: EpisodeStore, directory: Path
+) -> None:
+    """Over several changes, each seen for itself; of a list that was not read nothing is known."""
+    other = EpisodeStore(directory)
+    words = []
+    for change in (
+        lambda: put(store, "20260101-a"),
+        lambda: put(store, "20260102-b"),
+        lambda: put(store, "20260101-a", "another text"),
+        lambda: store.reject("20260102-b"),
+    ):
+        change()
+        words.append(list_word(list_stamps(directory)))
+        assert other.changed_since(words[-1]) == frozenset()
+    put(store, "20260103-c")
+    unread = list_word(list_stamps(directory))
+    put(store, "20260104-d")
+
+    new = frozenset({"20260103-c", "20260104-d"})
+    both = new | {"20260101-a", "20260102-b"}
+    assert [other.changed_since(word) for word in words] == [both, both, both - {"20260101-a"}, new]
+    assert other.changed_since(unread) is None
+    assert other.changed_since("") is None
 
 
 def test_the_summary_of_a_session_is_replaced_by_a_later_one(store: EpisodeStore) -> None:
