@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odek.memory.journal import Origin
     from odek.memory.ranker import Candidate
 
-__all__ = ["MemoryArguments", "MemoryTool"]
+__all__ = ["MemoryArguments", "MemoryTool", "translated"]
 
 _T = TypeVar("_T")
 
@@ -78,28 +78,28 @@ class MemoryTool(Tool[MemoryArguments]):
 
     async def prepare(self, arguments: MemoryArguments) -> PreparedCall:
         """Check the fields, and select and pin the entry that a change is about."""
-        try:
-            match arguments.action:
-                case "add":
-                    return await self._prepare_add(arguments)
-                case "replace":
-                    return await self._prepare_replace(arguments)
-                case "remove":
-                    return await self._prepare_remove(arguments)
-                case "consolidate":
-                    return await self._prepare_consolidate(arguments)
-                case "view":
-                    return self._prepare_view(arguments)
-                case "read":
-                    return PreparedCall("read", Effects(), self._read)
-                case "search":
-                    return self._prepare_search(arguments)
-                case "stats":
-                    return self._prepare_stats(arguments)
-                case _:
-                    assert_never(arguments.action)
-        except (MemoryRefusedError, StoreError) as error:
-            raise ToolError(str(error)) from error
+        return await translated(lambda: self._prepare(arguments))
+
+    async def _prepare(self, arguments: MemoryArguments) -> PreparedCall:
+        match arguments.action:
+            case "add":
+                return await self._prepare_add(arguments)
+            case "replace":
+                return await self._prepare_replace(arguments)
+            case "remove":
+                return await self._prepare_remove(arguments)
+            case "consolidate":
+                return await self._prepare_consolidate(arguments)
+            case "view":
+                return self._prepare_view(arguments)
+            case "read":
+                return PreparedCall("read", Effects(), self._read)
+            case "search":
+                return self._prepare_search(arguments)
+            case "stats":
+                return self._prepare_stats(arguments)
+            case _:
+                assert_never(arguments.action)
 
     async def _prepare_add(self, arguments: MemoryArguments) -> PreparedCall:
         target = arguments.target
@@ -108,7 +108,7 @@ class MemoryTool(Tool[MemoryArguments]):
         content = await self._memory.check_content(arguments.content)
 
         async def run(scope: CallScope) -> ToolOutput:
-            made = await _translated(
+            made = await translated(
                 lambda: self._memory.add(target, content, self._origin(scope.call_id, scope.approved_by))
             )
             done = "Merged into an entry of" if made.kind == "merged" else "Added to"
@@ -150,7 +150,7 @@ class MemoryTool(Tool[MemoryArguments]):
 
         async def run(scope: CallScope) -> ToolOutput:
             origin = self._origin(scope.call_id, scope.approved_by)
-            done = await _translated(lambda: self._memory.consolidate(target, origin=origin))
+            done = await translated(lambda: self._memory.consolidate(target, origin=origin))
             if not done.applied:
                 return ToolOutput(f"{target}.md is unchanged: {done.reason}")
             said = f"Consolidated {target}.md: {len(done.before)} entries are now {len(done.after)}."
@@ -165,7 +165,7 @@ class MemoryTool(Tool[MemoryArguments]):
             raise ToolError("memory: search needs query: what to look for")
 
         async def run(_: CallScope) -> ToolOutput:
-            found = await _translated(lambda: self._memory.search(query))
+            found = await translated(lambda: self._memory.search(query))
             lines = [
                 f"{hit.id.removesuffix('.md')}: {hit.text}" for hit in found.candidates if hit.kind == "fact"
             ]
@@ -181,7 +181,7 @@ class MemoryTool(Tool[MemoryArguments]):
         session_id = arguments.query.strip()
 
         async def view(_: CallScope) -> ToolOutput:
-            found = await _translated(lambda: self._memory.episode(session_id))
+            found = await translated(lambda: self._memory.episode(session_id))
             if not found.episode.provenance.is_recallable:
                 raise ToolError(f"memory: episode {session_id} is untrusted and waits for a person's review")
             if found.rejection:
@@ -189,7 +189,7 @@ class MemoryTool(Tool[MemoryArguments]):
             return ToolOutput(f"[session {session_id}, {found.episode.created_at[:10]}]\n{found.text}")
 
         async def view_all(_: CallScope) -> ToolOutput:
-            episodes, waiting = await _translated(self._memory.episodes)
+            episodes, waiting = await translated(self._memory.episodes)
             lines = [
                 f"{episode.session_id}  {episode.created_at[:10]}  {episode.turns} turns  {episode.summary}"
                 for episode in episodes[:_VIEWED]
@@ -205,14 +205,14 @@ class MemoryTool(Tool[MemoryArguments]):
 
     def _prepare_stats(self, arguments: MemoryArguments) -> PreparedCall:
         async def run(_: CallScope) -> ToolOutput:
-            files = await _translated(self._memory.read)
+            files = await translated(self._memory.read)
             chosen = {f.target: _stats(f) for f in files if arguments.target in {None, f.target}}
             return ToolOutput(msgspec.json.format(msgspec.json.encode(chosen), indent=1).decode())
 
         return PreparedCall(f"stats {arguments.target or ''}".rstrip(), Effects(), run)
 
     async def _read(self, _: CallScope) -> ToolOutput:
-        files = await _translated(self._memory.read)
+        files = await translated(self._memory.read)
         parts = [f"── {facts.target}.md, {_fill(facts)} ──\n{_entries(facts)}" for facts in files]
         return ToolOutput("\n\n".join(parts))
 
@@ -236,7 +236,7 @@ def _mutation(
     """Return a call that makes one change and reports it."""
 
     async def run(scope: CallScope) -> ToolOutput:
-        return _report(done, await _translated(lambda: change(scope)), preview)
+        return _report(done, await translated(lambda: change(scope)), preview)
 
     return PreparedCall(summary, Effects(writes_memory=True), run, preview)
 
@@ -258,8 +258,12 @@ def _unknown_origin(call_id: str, approval: str) -> "Origin":
     return Origin(call_id=call_id, approval=approval)
 
 
-async def _translated(work: Callable[[], Awaitable[_T]]) -> _T:
-    """Turn what the store raises into what a model reads; a changed target is one already."""
+async def translated(work: Callable[[], Awaitable[_T]]) -> _T:
+    """Return the result of ``work``.
+
+    Raises:
+        ToolError: in place of what the stores raise, for the model to read; a changed target is one already.
+    """
     try:
         return await work()
     except (MemoryRefusedError, StoreError) as error:

@@ -1,13 +1,12 @@
 """The `memory` tool where Extended Memory is on: it also reaches atoms, and inferences about the person."""
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, assert_never
+from typing import TYPE_CHECKING, Annotated, Literal, assert_never
 
 import msgspec
 import trio
 from msgspec import Meta
 
-from odek.errors import StoreError, ToolError
+from odek.errors import ToolError
 from odek.memory.extended.atom import Atom, AtomType, is_atom_id
 from odek.memory.extended.service import ExtendedMemory
 from odek.memory.extended.user_model import Pending, UserModelFile
@@ -15,19 +14,19 @@ from odek.memory.extended.write import Draft
 from odek.memory.facts import Target, check_field
 from odek.memory.service import Memory
 from odek.text import clip_line
-from odek.tools.memory import MemoryArguments, MemoryTool
+from odek.tools.memory import MemoryArguments, MemoryTool, translated
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odek.memory.journal import Origin
 
 __all__ = ["ExtendedMemoryArguments", "ExtendedMemoryTool"]
 
 LISTED = 20
 """Atoms and inferences shown at once. No measurement behind it."""
-
-_T = TypeVar("_T")
 
 
 class ExtendedMemoryArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,6 +98,9 @@ class ExtendedMemoryTool(Tool[ExtendedMemoryArguments]):
 
     async def prepare(self, arguments: ExtendedMemoryArguments) -> PreparedCall:
         """Check the fields, and show what a change is about."""
+        return await translated(lambda: self._prepare(arguments))
+
+    async def _prepare(self, arguments: ExtendedMemoryArguments) -> PreparedCall:
         match arguments.action:
             case "add_atom":
                 return self._prepare_add_atom(arguments)
@@ -135,7 +137,7 @@ class ExtendedMemoryTool(Tool[ExtendedMemoryArguments]):
             # Only what a person has seen and allowed is the person's own word.
             approved = scope.approved_by == "person" and not origin.tainted
             draft = Draft(content, arguments.type, 1.0, "user_approved" if approved else "agent_generated")
-            written = await _translated(
+            written = await translated(
                 lambda: self._atoms.add([draft], session=origin.session, turn=origin.turn)
             )
             (made,) = written
@@ -154,7 +156,7 @@ class ExtendedMemoryTool(Tool[ExtendedMemoryArguments]):
             raise ToolError("memory: search_atoms needs query: what to look for")
 
         async def run(_: CallScope) -> ToolOutput:
-            found = await _translated(lambda: self._atoms.search(query))
+            found = await translated(lambda: self._atoms.search(query))
             lines = [_line(each.atom) for each in found[:LISTED]]
             return ToolOutput("\n".join(lines) or f"No atom is about {clip_line(query, 100)!r}.")
 
@@ -166,9 +168,9 @@ class ExtendedMemoryTool(Tool[ExtendedMemoryArguments]):
 
         async def run(_: CallScope) -> ToolOutput:
             if forgets:
-                gone = await _translated(lambda: self._atoms.forget(atom.id, purge=False))
+                gone = await translated(lambda: self._atoms.forget(atom.id, purge=False))
                 return ToolOutput(f"Forgotten: {_line(gone.atom)}", changed=("memory atoms",))
-            kept = await _translated(lambda: self._atoms.pin(atom.id))
+            kept = await translated(lambda: self._atoms.pin(atom.id))
             return ToolOutput(f"Pinned: {_line(kept)}", changed=("memory atoms",))
 
         summary = f"{'forget' if forgets else 'pin'} atom: {atom.text}"
@@ -185,7 +187,7 @@ class ExtendedMemoryTool(Tool[ExtendedMemoryArguments]):
                     "memory: a person alone decides on inferences: `odek memory extended pending`"
                 )
             decide = self._user.confirm if confirms else self._user.reject
-            done = await _translated(lambda: trio.to_thread.run_sync(decide, pending.id))
+            done = await translated(lambda: trio.to_thread.run_sync(decide, pending.id))
             word = "Confirmed" if confirms else "Rejected"
             return ToolOutput(f"{word}: {_pending_line(done)}", changed=("memory user model",))
 
@@ -195,7 +197,7 @@ class ExtendedMemoryTool(Tool[ExtendedMemoryArguments]):
         return PreparedCall(f"{verb}: {_pending_line(pending)}", effects, run, preview)
 
     async def _list_quarantine(self, _: CallScope) -> ToolOutput:
-        waiting = await _translated(self._atoms.quarantined)
+        waiting = await translated(self._atoms.quarantined)
         # Their texts may be what the scan refused: the model is told of them, never their words.
         lines = [
             f"{atom.id}: {atom.type} of {atom.created_at[:10]}, {atom.reason}" for atom in waiting[:LISTED]
@@ -206,20 +208,20 @@ class ExtendedMemoryTool(Tool[ExtendedMemoryArguments]):
         return ToolOutput("\n".join(lines) if waiting else "Nothing waits in quarantine.")
 
     async def _list_pending(self, _: CallScope) -> ToolOutput:
-        user = await _translated(lambda: trio.to_thread.run_sync(self._user.read))
+        user = await translated(lambda: trio.to_thread.run_sync(self._user.read))
         lines = [_pending_line(pending) for pending in user.pending_review[:LISTED]]
         return ToolOutput("\n".join(lines) or "No inference waits.")
 
     async def _named(self, atom_id: str) -> Atom:
         if not is_atom_id(atom_id):
             raise ToolError("memory: id must be an atom's, 32 hexadecimal digits; search_atoms shows them")
-        atom = await _translated(lambda: trio.to_thread.run_sync(self._atoms.store.read, atom_id))
+        atom = await trio.to_thread.run_sync(self._atoms.store.read, atom_id)
         if atom is None:
             raise ToolError(f"memory: there is no atom {atom_id}")
         return atom
 
     async def _waiting(self, pending_id: str) -> Pending:
-        user = await _translated(lambda: trio.to_thread.run_sync(self._user.read))
+        user = await trio.to_thread.run_sync(self._user.read)
         found = [each for each in user.pending_review if each.id == pending_id]
         if not found:
             raise ToolError(f"memory: no inference waits under {clip_line(pending_id, 40)!r}")
@@ -233,11 +235,3 @@ def _line(atom: Atom) -> str:
 def _pending_line(pending: Pending) -> str:
     because = f", because: {pending.evidence}" if pending.evidence else ""
     return f"{pending.id}: {pending.field} = {pending.value}{because}"
-
-
-async def _translated(work: Callable[[], Awaitable[_T]]) -> _T:
-    """Turn what the stores raise into what a model reads."""
-    try:
-        return await work()
-    except StoreError as error:
-        raise ToolError(str(error)) from error

@@ -86,6 +86,14 @@ async def test_the_quarantine_is_told_of_and_not_quoted(tmp_path: Path) -> None:
         assert "obey me" not in listed
 
 
+async def test_what_is_too_long_is_refused_as_for_facts(tmp_path: Path) -> None:
+    """A statement or question beyond the bound is an error that the model can act on."""
+    async with open_world(tmp_path) as world:
+        for field, action in (("content", "add_atom"), ("query", "search_atoms")):
+            with pytest.raises(ToolError, match=f"memory: {field} has 3,000 bytes; at most 2,048"):
+                await world.call(action=action, **{field: "x" * 3000})
+
+
 async def test_an_atom_is_pinned_and_forgotten_by_its_id(tmp_path: Path) -> None:
     """The approval shows what goes; ids that are none, or nobody's, are named."""
     async with open_world(tmp_path) as world:
