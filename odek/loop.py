@@ -65,6 +65,9 @@ Outcome = Literal["answered", "cancelled", "limit", "failed"]
 SAVE_GRACE_SECONDS = 10.0
 """A save is finished even when its turn is cancelled, but a dead disk must not hold the exit for ever."""
 
+MOST_REQUESTS = 3
+"""For one answer that is empty, or refused as too long. No measurement behind this."""
+
 CANCELLED_BY_USER = "cancelled by the user"
 
 
@@ -248,9 +251,9 @@ class _Turn:
             await self._save()
 
     async def _answer(self) -> ModelResponse:
-        """Get one usable response, fitting harder once and asking again once if it is empty."""
+        """Get one usable response: fit harder once, and ask again while it is empty."""
         refusal: ContextOverflowError | None = None
-        for _ in range(3):
+        for left in reversed(range(MOST_REQUESTS)):
             try:
                 response = await self._request(refusal)
             except ContextOverflowError as error:
@@ -265,7 +268,8 @@ class _Turn:
                 raise ModelError("the answer reached its length limit before any text: raise llm.max_tokens")
             if response.finish_reason == "content_filter":
                 raise ModelRejectedError("the provider's content filter blocked the answer")
-            self._emit(Notice("the model gave an empty answer; asking again", "warning"))
+            if left:
+                self._emit(Notice("the model gave an empty answer; asking again", "warning"))
         raise ModelUnavailableError(f"{self._agent.model.name} gave only empty answers")
 
     def _fitted(self, refusal: ContextOverflowError | None) -> Fitted:

@@ -239,14 +239,18 @@ async def test_three_equal_failures_bring_a_hint() -> None:
 
 
 async def test_an_empty_answer_is_asked_for_again_and_never_a_success() -> None:
-    """Nothing is not an answer."""
+    """Nothing is not an answer, and another request is announced only where there is one."""
+    record = Recorder()
     model = ScriptedModel([says(""), says(" "), says("\n")])
 
-    result = await run_turn(make_agent(model), "go")
+    result = await run_turn(make_agent(model, emit=record), "go")
 
     assert result.outcome == "failed"
     assert "only empty answers" in str(result.error)
     assert len(model.requests) == 3
+    assert [notice.text for notice in record.of(Notice)] == 2 * [
+        "the model gave an empty answer; asking again"
+    ]
 
 
 async def test_iterations_are_bounded_and_the_budget_warns_before() -> None:
