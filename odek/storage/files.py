@@ -9,7 +9,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from odek.errors import StoreError
@@ -163,12 +163,14 @@ def replace_file(
     mode: int = PRIVATE_FILE,
     durable: bool = True,
     directory: int | None = None,
+    attributes: "Sequence[tuple[str, bytes]]" = (),
 ) -> None:
     """Put ``data`` in the place of ``path``, all or nothing.
 
-    The file gets exactly ``mode``, whatever the umask. A link in its place is replaced,
-    not followed. With ``durable`` the file and its name are on disk on return. ``directory``
-    is a descriptor of the one that ``path`` lies in, where the path may lead elsewhere by now.
+    The file gets exactly ``mode``, whatever the umask, and the extended ``attributes`` as far as
+    the system allows. A link in its place is replaced, not followed. With ``durable`` the file
+    and its name are on disk on return. ``directory`` is a descriptor of the one that ``path``
+    lies in, where the path may lead elsewhere by now.
 
     Raises:
         StoreError: the old file is still there, unchanged, and nothing is left over.
@@ -177,10 +179,10 @@ def replace_file(
     temporary = _temporary_name(path)
     try:
         if directory is not None:
-            _replace_in(directory, temporary, path.name, data, mode, durable=durable)
+            _replace_in(directory, temporary, path.name, data, mode, attributes, durable=durable)
             return
         with open_directory(path.parent) as opened:
-            _replace_in(opened, temporary, path.name, data, mode, durable=durable)
+            _replace_in(opened, temporary, path.name, data, mode, attributes, durable=durable)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {describe(error)}") from error
 
@@ -265,10 +267,17 @@ def open_directory(path: "Path") -> Iterator[int]:
 
 
 def _replace_in(
-    directory: int, temporary: str, name: str, data: bytes | memoryview, mode: int, *, durable: bool
+    directory: int,
+    temporary: str,
+    name: str,
+    data: bytes | memoryview,
+    mode: int,
+    attributes: "Sequence[tuple[str, bytes]]",
+    *,
+    durable: bool,
 ) -> None:
     try:
-        _write_new(temporary, data, mode, directory, durable=durable)
+        _write_new(temporary, data, mode, directory, attributes, durable=durable)
         os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)  # noqa: TID251 - here
     except BaseException:
         _unlink_quietly(temporary, directory)
@@ -302,11 +311,22 @@ def _replace_together(path: "Path", files: "Sequence[tuple[str, bytes]]") -> Non
         raise StoreError(f"cannot write {at}: {describe(error)}") from error
 
 
-def _write_new(name: str, data: bytes | memoryview, mode: int, directory: int, *, durable: bool) -> None:
+def _write_new(
+    name: str,
+    data: bytes | memoryview,
+    mode: int,
+    directory: int,
+    attributes: "Sequence[tuple[str, bytes]]",
+    *,
+    durable: bool,
+) -> None:
     """Create ``name`` with ``data``. A failed fsync is never tried again: the pages may be marked clean."""
     descriptor = _create(name, mode, directory)
     try:
         _write_all(descriptor, data)
+        for attribute, value in attributes:
+            with suppress(OSError):  # not every file system keeps them, nor may everyone set each
+                os.setxattr(descriptor, attribute, value)
         if durable:
             os.fsync(descriptor)  # noqa: TID251 - the data before the name
     finally:

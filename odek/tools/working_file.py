@@ -11,6 +11,7 @@ import msgspec
 from odek.errors import StoreError, TargetChangedError, ToolError
 from odek.storage.descent import descend
 from odek.storage.files import describe, replace_file
+from odek.storage.in_place import overwrite_file
 from odek.tools.paths import Target, confirm, locate, os_error
 from odek.tools.regular import kind_of, open_regular_in
 
@@ -18,6 +19,9 @@ __all__ = ["EDITED_BYTES", "Snapshot", "replace", "take"]
 
 EDITED_BYTES = 16 * 1024 * 1024
 """A larger file is not edited: its change could neither be shown nor judged."""
+
+_KEPT_ATTRIBUTES = ("user.", "system.posix_acl_access", "security.selinux")
+"""What people set. Not capabilities: they were given to the old content."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -43,12 +47,13 @@ def take(argument: str, workspace: Path) -> Snapshot:
 
 
 def replace(snapshot: Snapshot, data: bytes) -> None:
-    """Put ``data`` where ``snapshot`` was taken, in one step, keeping mode and owner. Blocking.
+    """Put ``data`` where ``snapshot`` was taken, in one step, keeping mode, owner and attributes. Blocking.
 
-    Missing directories are made. Another name (hard link) of the file keeps the old
-    content: what it may be the name of was not approved. All of it happens in one open
-    directory, reached without following a link. Between the last look and the replacement
-    lie microseconds in which another program's change can be lost.
+    Missing directories are made. A file that is a mount point is written where it is. Another
+    name (hard link) of the file keeps the old content: what it may be the name of was not
+    approved. All of it happens in one open directory, reached without following a link. Between
+    the last look and the replacement lie microseconds in which another program's change can be
+    lost.
 
     Raises:
         TargetChangedError: the file or the way to it is no longer as it was taken.
@@ -62,7 +67,7 @@ def replace(snapshot: Snapshot, data: bytes) -> None:
             if is_new:
                 _create(directory, target, data)
             else:
-                _replace(directory, target, data, _status(directory, target))
+                _replace(directory, target, data, _status(directory, target), snapshot.data)
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.ENOTDIR}:
             raise TargetChangedError(f"the way to {target.shown} changed while its edit waited") from None
@@ -154,11 +159,22 @@ def _create(directory: int, target: Target, data: bytes) -> None:
         raise
 
 
-def _replace(directory: int, target: Target, data: bytes, status: os.stat_result) -> None:
-    """Replace a file, whose ``status`` is given, keeping mode and, if permitted, owner."""
+def _replace(
+    directory: int, target: Target, data: bytes, status: os.stat_result, before: bytes | None = None
+) -> None:
+    """Replace a file, whose ``status`` is given, keeping mode, attributes and, if permitted, owner."""
     path = target.resolved
+    attributes = _attributes(directory, path.name)
     try:
-        replace_file(path, data, mode=stat.S_IMODE(status.st_mode), directory=directory)
+        try:
+            replace_file(
+                path, data, mode=stat.S_IMODE(status.st_mode), directory=directory, attributes=attributes
+            )
+        except StoreError as error:
+            mounted = isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EBUSY
+            if before is None or not mounted:
+                raise
+            overwrite_file(path, data, before=before, directory=directory)
     except StoreError as error:
         reason = describe(error.__cause__) if isinstance(error.__cause__, OSError) else str(error)
         raise ToolError(f"{target.shown} was not written: {reason}") from None
@@ -166,3 +182,19 @@ def _replace(directory: int, target: Target, data: bytes, status: os.stat_result
     if (now.st_uid, now.st_gid) != (status.st_uid, status.st_gid):
         with suppress(OSError):  # only the superuser may give files away
             os.chown(path.name, status.st_uid, status.st_gid, dir_fd=directory, follow_symlinks=False)
+
+
+def _attributes(directory: int, name: str) -> list[tuple[str, bytes]]:
+    """Return the extended attributes that a new content keeps, none where there are no such things."""
+    if not hasattr(os, "listxattr"):
+        return []
+    with suppress(OSError):
+        descriptor = os.open(
+            name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory
+        )
+        try:
+            names = [each for each in os.listxattr(descriptor) if each.startswith(_KEPT_ATTRIBUTES)]
+            return [(each, os.getxattr(descriptor, each)) for each in names]
+        finally:
+            os.close(descriptor)
+    return []

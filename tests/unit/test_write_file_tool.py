@@ -1,6 +1,8 @@
 """What ``write_file`` shows, does and refuses; ``patch`` writes by the same means."""
 
 import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ from odek.tools.diffs import unified_diff
 from odek.tools.edit_files import WriteFileTool
 from tests.support.permissions import locked
 from tests.support.tool_calls import SCOPE, call, prepare
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -52,6 +56,60 @@ async def test_replacing_shows_the_change_and_keeps_the_mode(tool: WriteFileTool
     assert "@@ -1,3 +1,3 @@\n #!/bin/sh\n-echo a\n+echo b\n exit 0\n" in output.diff
     assert script.stat().st_mode & 0o7777 == 0o751
     assert names(tmp_path) == ["run.sh"]
+
+
+async def test_replacing_keeps_extended_attributes(tool: WriteFileTool, tmp_path: Path) -> None:
+    """What people have noted beside a file, or whom they have given access, is there afterwards."""
+    path = tmp_path / "a.txt"
+    path.write_text("old\n")
+    try:
+        os.setxattr(path, "user.origin", b"scanner")
+    except OSError:
+        pytest.skip("the file system keeps no attributes")
+
+    await call(tool, path="a.txt", content="new\n")
+
+    assert path.read_text() == "new\n"
+    assert os.getxattr(path, "user.origin") == b"scanner"
+
+
+async def test_a_file_that_is_mounted_alone_is_written_where_it_is(tmp_path: Path) -> None:
+    """A container is often given single files; nothing can be put in the place of such a one."""
+    outside, inside = tmp_path / "outside", tmp_path / "work"
+    inside.mkdir()
+    for path in (outside, inside / "a.txt"):
+        path.write_text("a longer old content\n")
+    program = (
+        "import sys, trio; from pathlib import Path; from odek.tools.edit_files import WriteFileTool;"
+        "from tests.support.tool_calls import call;"
+        "tool = WriteFileTool(Path(sys.argv[1]), trio.CapacityLimiter(1));"
+        "print(trio.run(lambda: call(tool, path='a.txt', content='new\\n')).content)"
+    )
+    if shutil.which("unshare") is None:
+        pytest.skip("nothing can be mounted here")
+    done = await trio.run_process(
+        [
+            *(
+                "unshare",
+                "-rm",
+                "sh",
+                "-c",
+                'mount --bind "$1" "$2/a.txt" || exit 77; exec "$3" -c "$4" "$2"',
+            ),
+            *("sh", str(outside), str(inside), sys.executable, program),
+        ],
+        capture_stdout=True,
+        capture_stderr=True,
+        check=False,
+        cwd=ROOT,
+    )
+    if done.returncode == 77 or b"unshare:" in done.stderr:
+        pytest.skip("nothing can be mounted here")
+
+    assert done.stdout.decode() == "replaced a.txt: 1 line, 4 bytes (+1 -1 lines)\n", done.stderr.decode()
+    assert outside.read_text() == "new\n"
+    assert (inside / "a.txt").read_text() == "a longer old content\n"
+    assert names(inside) == ["a.txt"]
 
 
 async def test_new_file_gets_the_mode_of_the_umask(tool: WriteFileTool, tmp_path: Path) -> None:
