@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from odek.cli.layout import columns_of
+from odek.cli.width import list_columns, on_one_line
 from odek.config.layers import Resolved
 
 _MASK = "********"
-_WIDTH_COLUMNS = 80
 _NARROWEST_COLUMNS = 12  # of a value, however long the names beside it; no measurement behind it
 _URL_PASSWORD = re.compile(r"(://)[^/@\s]+@")
 
@@ -62,7 +63,11 @@ def _show(home: Path, *, as_json: bool) -> None:
         shown = {path: {"value": value, "from": origin} for path, value, origin in rows}
         print(json.dumps(shown, indent=2, ensure_ascii=False))
     else:
-        print("\n".join(_aligned([(path, _text(value), origin) for path, value, origin in rows])))
+        print(
+            "\n".join(
+                _aligned([(path, _text(value), origin) for path, value, origin in rows], list_columns())
+            )
+        )
 
 
 def _rows(resolved: Resolved) -> Iterator[tuple[str, Any, str]]:
@@ -103,16 +108,18 @@ def _text(value: Any) -> str:
     return visible(json.dumps(value, ensure_ascii=False), keep_newlines=False)
 
 
-def _aligned(rows: list[tuple[str, str, str]]) -> Iterator[str]:
-    """Yield one line a row; a long value is cut so that the lines fit 80 columns."""
-    from odek.text import clip_line
-
-    paths, values, origins = (max(map(len, column)) for column in zip(*rows, strict=True))
-    paths = min(paths, _WIDTH_COLUMNS * 9 // 20)
-    values = min(values, max(_WIDTH_COLUMNS - paths - origins - 4, _NARROWEST_COLUMNS))
+def _aligned(rows: list[tuple[str, str, str]], columns: int) -> Iterator[str]:
+    """Yield the rows within ``columns``; a long value is cut, that of a long path stands below it."""
+    paths, values, origins = (max(map(columns_of, column)) for column in zip(*rows, strict=True))
+    paths = max(min(paths, columns * 9 // 20, columns - origins - _NARROWEST_COLUMNS - 4), _NARROWEST_COLUMNS)
+    values = min(values, max(columns - paths - origins - 4, _NARROWEST_COLUMNS))
     for path, value, origin in rows:
-        room = max(values - max(len(path) - paths, 0), 1)  # a long path takes from its value
-        yield f"{path:<{paths}}  {clip_line(value, room):<{room}}  {origin}"
+        start, room = path, values - max(len(path) - paths, 0)  # a long path takes from its value
+        if room < min(columns_of(value), _NARROWEST_COLUMNS):
+            yield path
+            start, room = "", values
+        shown = on_one_line(value, room)
+        yield f"{start:<{paths}}  {shown}{' ' * (room - columns_of(shown))}  {origin}"
 
 
 def _print_paths(home: Path) -> None:

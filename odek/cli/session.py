@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from odek.cli.options import session_reference, whole_number
+from odek.cli.width import FILE_COLUMNS, list_columns, on_one_line
 from odek.home import home_name
 
 if TYPE_CHECKING:
@@ -17,12 +18,6 @@ if TYPE_CHECKING:
     from odek.sessions.store import Deleted, SessionStore
 
 __all__ = ["add_arguments", "run"]
-
-WIDTH = 80
-"""Where there is no terminal that tells its own."""
-
-MOST_COLUMNS = 120
-"""Longer lines tire the eye. No measurement behind this figure."""
 
 ROOMY_COLUMNS = 64
 """From here on a list shows the dates and turns of its sessions beside their tasks."""
@@ -129,7 +124,7 @@ def _list(directory: str, arguments: argparse.Namespace) -> None:
 
         print(json.dumps([head._asdict() for head, _ in rows], indent=2))
     elif rows:
-        width = _columns()
+        width = list_columns()
         facts = f"  {'CHANGED':<16}  TURNS" if width >= ROOMY_COLUMNS else ""
         print(f"{'ID':<{SHORT_ID_LENGTH}}{facts}  TASK")
         for head, changed_ns in rows:
@@ -144,20 +139,13 @@ def _list(directory: str, arguments: argparse.Namespace) -> None:
         print(f"no sessions in {directory}")
 
 
-def _columns() -> int:
-    """Return how wide the output is: as the terminal, within what can be read."""
-    if not sys.stdout.isatty():
-        return WIDTH
-    return min(max(os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH, 20), MOST_COLUMNS)
-
-
 def _row(head: "Head", changed_ns: int, width: int) -> str:
     start = f"{head.id[:SHORT_ID_LENGTH]:<{SHORT_ID_LENGTH}}  "
     if width >= ROOMY_COLUMNS:
         changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(changed_ns // 10**9))
         start += f"{changed:<16}  {head.turns:>5}  "
     damage = f"! {head.damage}{': ' if head.task else ''}" if head.damage else ""
-    return start + _title(damage + head.task, width - len(start))
+    return start + on_one_line(damage + head.task, width - len(start))
 
 
 def _show(store: "SessionStore", arguments: argparse.Namespace) -> None:
@@ -171,7 +159,7 @@ def _show(store: "SessionStore", arguments: argparse.Namespace) -> None:
         return
     from odek.cli.transcript import transcript_lines
 
-    for line in transcript_lines(reading, _columns()):
+    for line in transcript_lines(reading, list_columns()):
         print(line)
 
 
@@ -180,7 +168,7 @@ def _agreed(store: "SessionStore", reference: str) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     head = store.head(reference)
-    task = f": {_title(head.task, WIDTH)}" if head.task else ""
+    task = f": {on_one_line(head.task, FILE_COLUMNS)}" if head.task else ""
     print(
         f"{head.id}, turns: {head.turns}{task}\ndelete it for good? [y/N] ",
         end="",
@@ -196,16 +184,5 @@ def _agreed(store: "SessionStore", reference: str) -> bool:
 
 def _named(deleted: "Deleted") -> str:
     copies = f" (with copies of damaged states: {deleted.files - 1})" if deleted.files > 1 else ""
-    task = _title(deleted.task, WIDTH)
+    task = on_one_line(deleted.task, FILE_COLUMNS)
     return f"{deleted.id}{copies}: {task}" if task else f"{deleted.id}{copies}"
-
-
-def _title(task: str, width: int) -> str:
-    from odek.text import clip_line, visible
-
-    text = visible(" ".join(task.split()))
-    if text.isascii():
-        return clip_line(text, width)
-    from odek.cli.layout import clip_columns  # most lists do without
-
-    return clip_columns(text, width)

@@ -1,0 +1,64 @@
+"""Lists are as wide as the terminal: `odek ps` and `odek config show`."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from odek.cli.layout import columns_of
+from odek.processes import registered
+from tests.support.terminal import open_terminal
+
+SESSION = "20260102-0123456789abcdef"
+TASK = "read \x1b[2J the 世界 of " + "words " * 40
+
+
+def shown(home: Path, *arguments: str, columns: int | None) -> list[str]:
+    """Return the lines that a command writes to a terminal of ``columns``, or to a pipe for None."""
+    argv = [sys.executable, "-m", "odek", *arguments]
+    environ = {**os.environ, "HOME": str(home.parent), "ODEK_HOME": str(home), "PYTHONIOENCODING": "utf-8"}
+    if columns is None:
+        return subprocess.run(
+            argv, env=environ, cwd=home, capture_output=True, check=True, encoding="utf-8"
+        ).stdout.splitlines()
+    with open_terminal(columns) as terminal:
+        subprocess.run(argv, env=environ, cwd=home, stdout=terminal.file, check=True)
+        return terminal.read().splitlines()
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, None])
+def test_processes_are_a_line_each_that_fits(tmp_path: Path, columns: int | None) -> None:
+    """What a process does takes the room that is left; where there is little, sessions are not shown."""
+    with registered(tmp_path, command="run", session=SESSION, task=TASK):
+        lines = shown(tmp_path, "ps", columns=columns)
+
+    width = columns or 80
+    with_session = ["SESSION"] if width > 60 else []
+    assert lines[0].split() == ["PID", "MEMORY", "AGE", *with_session, "COMMAND"]
+    assert lines[1].startswith(f"{os.getpid()} ")
+    assert (SESSION[:17] in lines[1]) == bool(with_session)
+    assert r"run read \x1b[2J the" in lines[1]
+    assert len(lines) == 2
+    assert columns_of(lines[1]) in range(width - 1, width + 1)
+
+
+@pytest.mark.parametrize("columns", [60, 80, None])
+def test_settings_are_aligned_within_the_terminal(tmp_path: Path, columns: int | None) -> None:
+    """Every key comes with value and origin; a key is whole, its value below it where it takes a line."""
+    home = tmp_path / ".odek"
+    home.mkdir()
+    (home / "config.json").write_text(
+        '{"system": "世界 ' + "x" * 300 + '", "memory": {"extended": {"semantic_search_overfetch": 7}}}'
+    )
+    lines = shown(home, "config", "show", columns=columns)
+
+    origin = "~/.odek/config.json"
+    words = " ".join(lines).split()
+    at = words.index("memory.extended.semantic_search_overfetch")
+    assert words[at + 1 : at + 3] == ["7", origin]
+    whole = [line for line in lines if line.endswith(("  default", f"  {origin}"))]
+    assert len({columns_of(line.removesuffix("default").removesuffix(origin)) for line in whole}) == 1
+    assert all(line.count(".") and " " not in line for line in lines if line not in whole)
+    assert max(map(columns_of, lines)) <= (columns or 80)
