@@ -12,6 +12,7 @@ value and what to do. Foreign exceptions are translated where they arise.
     ├─ StoreError                  a file could not be read or written as promised
     │   ├─ StoreBusyError            another process holds the lock
     │   └─ StoreCorruptError         a record cannot be read; names file and record
+    ├─ MemoryRefusedError          a change to the memory is not made: too large, unsafe, ambiguous
     ├─ EmbeddingError              no vectors for texts: whoever compares them does without
     └─ LimitReachedError           steps, tokens, money or time: ends the turn, is no crash
     ToolError                      not an OdekError: the model reads it as a tool result

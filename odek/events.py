@@ -1,6 +1,6 @@
 """What the runtime reports while it works.
 
-Events are progress: a slow reader may lose some. What must arrive, such as the
+Events are progress: for a slow reader some are merged. What must arrive, such as the
 answer, is a return value. Each encodes to one JSON line for ``--json``, with its
 kind in ``type``.
 """
@@ -287,7 +287,7 @@ class MemoryEvent(msgspec.Struct, frozen=True, tag="memory_event", omit_defaults
 
 
 class TurnFinished(msgspec.Struct, frozen=True, tag="turn_finished", omit_defaults=True):
-    """The turn is over and saved."""
+    """The turn is over; it is saved unless a notice before says that it is not."""
 
     session_id: str
     outcome: Literal["answered", "cancelled", "limit", "failed"]

@@ -197,9 +197,8 @@ class _Progress:
         self.state = msgspec.structs.replace(self.state, iterations=self.state.iterations + 1, text=text)
         self._own_usage += usage
         if self._order.usage_file:
-            with suppress(
-                StoreError
-            ):  # the disk is full, or whoever delegated is gone; the report has it too
+            # The disk may be full, or whoever delegated gone; the report has it too.
+            with suppress(StoreError):
                 write_usage(Path(self._order.usage_file), self._own_usage)
         self.publish()
 

@@ -150,10 +150,10 @@ class WarmSpawner:
 
     def give_up(self, reason: str) -> None:
         """The template does not serve, now or any more; says so the first time."""
-        served = self._settled is None or not self._settled.is_set() or self._socket is not None
+        is_news = self._settled is None or not self._settled.is_set() or self._socket is not None
         self._socket = self.template_pid = None
         self._settle()
-        if served:
+        if is_news:
             self._on_notice(f"subagents start afresh, which takes longer: {reason}")
 
     def _settle(self) -> None:

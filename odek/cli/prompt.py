@@ -16,7 +16,7 @@ from odek.trust.risk import Risk
 
 __all__ = ["TerminalApprover"]
 
-_PAUSE_SECONDS: Final = 1.5  # given by the specification: long enough to read again
+_PAUSE_SECONDS: Final = 1.5  # long enough to read again; no measurement behind it
 _WORD: Final = "approve"
 _ROOMY_COLUMNS: Final = 70  # from here on the longest line of keys fits
 _HELP: Final = """\

@@ -184,9 +184,7 @@ class TerminalRenderer:
             self._last = "note"  # an empty line between the two
         screen = self._err if reasoning else self._out
         if self._prose is None:
-            from odek.cli.markdown import (
-                MarkdownStream,
-            )  # while the model writes; not on the way to its answer
+            from odek.cli.markdown import MarkdownStream  # while the model writes, not on the way to it
 
             width = min(screen.columns, MAX_COLUMNS)
             self._prose = MarkdownStream(width, screen.style, Attr.DIM if reasoning else Attr.NONE)

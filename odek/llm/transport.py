@@ -1,4 +1,4 @@
-"""One request over HTTP: the only module that knows httpx2 and its errors."""
+"""One streamed request over HTTP, and what the errors of httpx2 mean for it."""
 
 import math
 import os

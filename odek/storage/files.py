@@ -1,4 +1,4 @@
-"""Files replaced atomically and durably: the only code that renames or fsyncs.
+"""Files replaced atomically and durably: with the rest of ``storage``, the only code that renames or fsyncs.
 
 A reader sees the old file or the new one, whatever happens in between; when a call
 returns, the new one survives a power cut. Everything here blocks.

@@ -109,9 +109,9 @@ def _render(lines: list[Line], first: int, more: str, codec: str) -> str:
         for number, line in enumerate(lines, first)
         if line.clipped
     ]
-    if ends := {line.end for line in lines} - {b""} - {b"\n"}:
-        mixed = b"\n" in {line.end for line in lines}
-        notes.append("mixed LF and CRLF line ends" if mixed and ends else "CRLF line ends")
+    ends = {line.end for line in lines}
+    if b"\r\n" in ends:
+        notes.append("mixed LF and CRLF line ends" if b"\n" in ends else "CRLF line ends")
     if codec != "utf-8" or proved != "utf-8":
         notes.append(
             {"utf-8-sig": "UTF-8 with byte order mark", "utf-8": "not UTF-8, shown as latin-1"}.get(

@@ -23,7 +23,7 @@ __all__ = [
 Answer = Literal["approve", "deny", "trust_class"]
 
 _NEVER_TRUSTED = frozenset({Risk.UNKNOWN, Risk.DESTRUCTIVE, Risk.BLOCKED})
-# As the specification of approvals says: three of one class within a minute.
+# Three of one class within a minute: who answers faster than that no longer reads. Not measured.
 _FRICTION_APPROVALS = 3
 _FRICTION_WINDOW_SECONDS = 60.0
 
