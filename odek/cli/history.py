@@ -1,6 +1,5 @@
 """What was typed into the repl, kept for the next time."""
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +8,8 @@ from typing import Final
 import msgspec
 
 from odek.errors import StoreError
-from odek.storage.files import describe, ensure_directory, read_file, replace_file
+from odek.storage.files import ensure_directory, read_file, replace_file
+from odek.storage.lines import append_lines
 
 __all__ = ["ReplHistory"]
 
@@ -50,17 +50,8 @@ class ReplHistory:
         line = msgspec.json.encode(self._mask(entry.encode("utf-8", "replace").decode())) + b"\n"
         if len(line) > _LONGEST_ENTRY_BYTES:
             return
-        try:
-            ensure_directory(self._path.parent)
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-            descriptor = os.open(self._path, flags, 0o600)
-            try:
-                os.fchmod(descriptor, 0o600)
-                os.write(descriptor, line)  # one call, so that processes do not mix their lines
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            raise StoreError(f"cannot write {self._path}: {describe(error)}") from error
+        ensure_directory(self._path.parent)
+        append_lines(self._path, line, durable=False, alone=False)
 
     def _cut_back(self, entries: list[str]) -> None:
         """Keep the newest half megabyte; an entry that another process adds meanwhile may be lost."""

@@ -110,6 +110,18 @@ def test_history_narrows_the_mode_of_an_existing_file(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_history_loses_no_entry_behind_one_that_was_cut_off(tmp_path: Path) -> None:
+    """What a full disk or a kill left unfinished does not take the next entry along."""
+    path = tmp_path / "h"
+    history = ReplHistory(path, no_mask)
+    history.append("whole")
+    path.write_bytes(path.read_bytes() + b'"half an ent')
+
+    history.append("next")
+
+    assert history.load() == ["whole", "next"]
+
+
 def test_history_is_bounded(tmp_path: Path) -> None:
     """Only the newest thousand entries are read, a file too large is cut back, a huge entry left out."""
     path = tmp_path / "h"
