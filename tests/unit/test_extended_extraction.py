@@ -109,8 +109,8 @@ async def test_the_memorys_model_is_asked_without_secrets_and_not_for_ever(
     model = model_of(script, budget_of(tmp_path), lambda text: text.replace("s3cret", "***"))
     await model.ask("Note.", "the key is s3cret")
     assert "s3cret" not in script.requests[0].messages[1].content
-    with pytest.raises(ModelUnavailableError, match="within 2 s"):
-        await model.ask("Note.", "x", within_seconds=2)
+    with pytest.raises(ModelUnavailableError, match="within 5 s"):
+        await model.ask("Note.", "x")
 
 
 class Kept:

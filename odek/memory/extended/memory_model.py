@@ -130,7 +130,7 @@ class MemoryModel:
         self._max_tokens = max_tokens or None
         self._temperature = temperature
 
-    async def ask(self, instructions: str, text: str, *, within_seconds: float | None = None) -> str:
+    async def ask(self, instructions: str, text: str) -> str:
         """Return the text of the answer.
 
         Raises:
@@ -145,8 +145,7 @@ class MemoryModel:
             max_tokens=self._max_tokens,
             temperature=self._temperature,
         )
-        limit = self._timeout_seconds if within_seconds is None else within_seconds
-        with trio.move_on_after(limit):
+        with trio.move_on_after(self._timeout_seconds):
             response = await self._model.complete(request, _ignore)
             usage = response.usage
             known = [count for count in (usage.prompt_tokens, usage.completion_tokens) if count is not None]
@@ -157,7 +156,7 @@ class MemoryModel:
             return response.message.content.strip()
         # Late answers are paid for too, as far as that can be told.
         await self._count((len(instructions) + len(masked)) // _CHARACTERS_PER_TOKEN)
-        raise ModelUnavailableError(f"{self.name} gave no answer within {limit:g} s")
+        raise ModelUnavailableError(f"{self.name} gave no answer within {self._timeout_seconds:g} s")
 
     async def _count(self, tokens: int) -> None:
         await trio.to_thread.run_sync(self.budget.add_tokens, tokens)
