@@ -11,6 +11,7 @@ import msgspec
 from odek.config.checking import Checker, Invalid
 from odek.config.jsonc import parse_object
 from odek.config.keys import Key, build, default_of, secret_paths, table, variables
+from odek.config.order import check_order
 from odek.config.secrets_env import parse_secrets
 from odek.config.settings import REFUSED_IN_PROJECTS, Config
 from odek.config.substitution import looks_like_credential, names_in, substitute, substitute_public
@@ -78,7 +79,8 @@ def resolve(sources: Sources) -> Resolved:
     """Join all layers; an empty variable counts as one that is not set.
 
     Raises:
-        ConfigError: the problems of the first source that has any, one a line.
+        ConfigError: the problems of the first source that has any, one a line; or those of
+            values that are right each by itself, and not together.
     """
     return _Resolution(sources).run()
 
@@ -107,8 +109,10 @@ class _Resolution:
         self._find_api_key()
         self._inherit("memory.embedding", "embedding")
         self._inherit("memory.extended.embedding", "memory.embedding")
+        config = build(self._values)
+        check_order(config, self._origins)
         return Resolved(
-            config=build(self._values),
+            config=config,
             origins=self._origins,
             notices=tuple(self._notices),
             environment=self._tool_environment(),

@@ -26,7 +26,8 @@ class MemorySettings(Section, frozen=True, kw_only=True):
         float, setting("Cosine above which two facts are merged unasked.", ge=0.0, le=1.0)
     ] = 0.7
     add_threshold: Annotated[
-        float, setting("Cosine below which a fact is added unasked.", ge=0.0, le=1.0)
+        float,
+        setting("Cosine below which a fact is added unasked; not above merge_threshold.", ge=0.0, le=1.0),
     ] = 0.3
     consolidate_at_cap_pct: Annotated[
         int, setting("Fill at which a fact file is consolidated in the background; 0: never.", ge=0, le=100)

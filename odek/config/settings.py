@@ -77,7 +77,7 @@ class LlmSettings(Section, frozen=True, kw_only=True):
     ] = 4
     max_tokens: Annotated[
         Annotated[int, Meta(ge=1, le=10_000_000)] | None,
-        setting("Longest answer in tokens; null leaves it to the provider."),
+        setting("Longest answer in tokens, below context_window; null leaves it to the provider."),
     ] = None
     temperature: Annotated[
         Annotated[float, Meta(ge=0, le=2)] | None,
