@@ -4,15 +4,15 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from odek.cli.memory_stores import require_person, say, shown_time
+from odek.cli.memory_stores import require_person, run_with_setup, shown_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from odek.events import Event
     from odek.extended_wiring import ExtendedLayer
     from odek.memory.extended.atom import Atom
     from odek.memory.extended.user_model import Pending
+    from odek.setup import Setup
 
 __all__ = ["add_arguments", "run"]
 
@@ -81,31 +81,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _with_layer(work: "Callable[[ExtendedLayer], Awaitable[int]]", *, needs_model: bool) -> int:
     """Run ``work`` on the layer as an agent here would have it."""
-    import os
+    from odek.app import open_extended_alone
 
-    import trio
-
-    from odek.app import Setup, open_extended_alone
-    from odek.cli.error_groups import unwrapped_errors
-    from odek.config.files import load
-    from odek.events import Notice
-    from odek.home import home_directory, working_directory
-    from odek.trust.approval import ApprovalState
-
-    home, workspace = home_directory(os.environ), working_directory()
-
-    def emit(event: "Event") -> None:
-        if isinstance(event, Notice) and event.level == "warning":
-            say(event.text)
-
-    async def main() -> int:
-        resolved = load(home, workspace, os.environ, {})
-        setup = Setup(resolved=resolved, home=home, workspace=workspace, emit=emit, approval=ApprovalState())
+    async def main(setup: "Setup") -> int:
         async with open_extended_alone(setup, needs_model=needs_model) as layer:
             return await work(layer)
 
-    with unwrapped_errors():
-        return trio.run(main)
+    return run_with_setup(main)
 
 
 async def _stats(layer: "ExtendedLayer", arguments: argparse.Namespace) -> int:

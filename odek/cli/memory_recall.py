@@ -4,17 +4,17 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from odek.cli.memory_stores import memory_directory, say, shown_time
+from odek.cli.memory_stores import memory_directory, run_with_setup, say, shown_time
 from odek.cli.options import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from odek.events import Event
     from odek.memory.facts import Target
     from odek.memory.recall import Considered
     from odek.memory.service import Memory
     from odek.memory.why import WhyRecord
+    from odek.setup import Setup
 
 __all__ = ["add_arguments", "run"]
 
@@ -60,31 +60,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _with_memory(work: "Callable[[Memory], Awaitable[int]]") -> int:
     """Run ``work`` on the memory as an agent here would have it."""
-    import os
+    from odek.app import open_memory_alone
 
-    import trio
-
-    from odek.app import Setup, open_memory_alone
-    from odek.cli.error_groups import unwrapped_errors
-    from odek.config.files import load
-    from odek.events import Notice
-    from odek.home import home_directory, working_directory
-    from odek.trust.approval import ApprovalState
-
-    home, workspace = home_directory(os.environ), working_directory()
-
-    def emit(event: "Event") -> None:
-        if isinstance(event, Notice) and event.level == "warning":
-            say(event.text)
-
-    async def main() -> int:
-        resolved = load(home, workspace, os.environ, {})
-        setup = Setup(resolved=resolved, home=home, workspace=workspace, emit=emit, approval=ApprovalState())
+    async def main(setup: "Setup") -> int:
         async with open_memory_alone(setup) as memory:
             return await work(memory)
 
-    with unwrapped_errors():
-        return trio.run(main)
+    return run_with_setup(main)
 
 
 async def _search(memory: "Memory", query: str, arguments: argparse.Namespace) -> int:

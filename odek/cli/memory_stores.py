@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from odek.memory.episodes import EpisodeLimits, EpisodeStore
     from odek.memory.facts import FactLimits, FactStore
     from odek.memory.journal import Origin
+    from odek.setup import Setup
 
 __all__ = [
     "by_person",
@@ -22,6 +24,7 @@ __all__ = [
     "open_episodes",
     "open_facts",
     "require_person",
+    "run_with_setup",
     "say",
     "shown_time",
     "tell_index",
@@ -94,6 +97,33 @@ def open_episodes() -> "EpisodeStore":
     from odek.memory.episodes import EpisodeStore
 
     return EpisodeStore(memory_directory(), episode_limits(memory_settings()), notify=say)
+
+
+def run_with_setup(work: "Callable[[Setup], Awaitable[int]]") -> int:
+    """Run ``work`` on what an agent here would be made from; return its exit status. Warnings are told."""
+    import trio
+
+    from odek.cli.error_groups import unwrapped_errors
+    from odek.config.files import load
+    from odek.events import Event, Notice
+    from odek.home import home_directory, working_directory
+    from odek.setup import Setup
+    from odek.trust.approval import ApprovalState
+
+    def emit(event: Event) -> None:
+        if isinstance(event, Notice) and event.level == "warning":
+            say(event.text)
+
+    home, workspace = home_directory(os.environ), working_directory()
+    setup = Setup(
+        resolved=load(home, workspace, os.environ, {}),
+        home=home,
+        workspace=workspace,
+        emit=emit,
+        approval=ApprovalState(),
+    )
+    with unwrapped_errors():
+        return trio.run(partial(work, setup))
 
 
 def tell_index(session_ids: Iterable[str] | None = None) -> None:
