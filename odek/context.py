@@ -1,10 +1,11 @@
 """What of a conversation goes into the next request: estimating and fitting, pure.
 
 A request is fitted only when it must be, and then well below the limit, so that the
-requests after it share their prefix again. What was left out once stays out.
+requests after it share their prefix again. What was left out or shortened once stays so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -18,11 +19,16 @@ from odek.messages import (
     ToolMessage,
     UserMessage,
 )
+from odek.text import clip_middle
 
 __all__ = ["Fitted", "Fitting", "estimate_tokens", "estimate_tools", "fit"]
 
 CHARS_PER_TOKEN = 4
 """English prose and code come to about four characters a token with every current tokenizer."""
+
+EXTRA_BYTES_PER_TOKEN = 3
+"""Bytes of UTF-8 beyond the first of a character: Chinese comes to about a token a character, Cyrillic to
+half of one. Tokenizers differ by a half either way; no measurement of ours behind it."""
 
 MESSAGE_OVERHEAD_TOKENS = 4
 """Role and separators of one message, as the providers' own counting guides give it."""
@@ -33,25 +39,35 @@ LIMIT_FRACTION = 0.75
 TARGET_FRACTION = 0.60
 """What fitting aims at, so that it is not needed again at the very next request."""
 
+SHORTENED_TOKENS = 768
+"""Of a tool result at least: less says little, and the marks around outside content must stay whole."""
+
+_GAP_TOKENS = 16  # what the mark of a gap takes
+
+_NONE: Mapping[int, int] = MappingProxyType({})
+
 
 class Fitted(msgspec.Struct, frozen=True):
     """A view of the conversation that fits.
 
-    ``left_out`` holds the indices of the messages missing from the view; hand it to
-    the next call. ``newly_left_out`` counts the groups that this call removed.
+    ``left_out`` holds the indices of the messages missing from the view, ``shortened`` the
+    bytes that are kept of tool results, by index; hand both to the next call.
+    ``newly_left_out`` counts the groups that this call removed, ``newly_shortened`` the results.
     """
 
     messages: tuple[Message, ...]
     estimated_tokens: int
     left_out: frozenset[int]
     newly_left_out: int
+    shortened: Mapping[int, int] = _NONE
+    newly_shortened: int = 0
 
 
 class Fitting:
     """Fits one conversation, request after request; what it left out stays out from turn to turn."""
 
     def __init__(self) -> None:
-        self._left_out: frozenset[int] | None = None
+        self._last: Fitted | None = None
 
     def fit(
         self, messages: Sequence[Message], *, window: int | None, reserved_tokens: int, harder: bool = False
@@ -64,13 +80,17 @@ class Fitting:
         Raises:
             ContextOverflowError: what must stay is already too much.
         """
-        if self._left_out is None:
-            self._left_out = _left_out_before(messages, window, reserved_tokens)
-        fitted = fit(
-            messages, window=window, reserved_tokens=reserved_tokens, left_out=self._left_out, harder=harder
+        if self._last is None:
+            self._last = _fitted_before(messages, window, reserved_tokens)
+        self._last = fit(
+            messages,
+            window=window,
+            reserved_tokens=reserved_tokens,
+            left_out=self._last.left_out,
+            shortened=self._last.shortened,
+            harder=harder,
         )
-        self._left_out = fitted.left_out
-        return fitted
+        return self._last
 
 
 def estimate_tokens(messages: Sequence[Message]) -> int:
@@ -89,28 +109,33 @@ def fit(
     window: int | None,
     reserved_tokens: int = 0,
     left_out: frozenset[int] = frozenset(),
+    shortened: Mapping[int, int] = _NONE,
     harder: bool = False,
 ) -> Fitted:
     """Return the part of ``messages`` that a request may carry.
 
     Leaves out the oldest groups first: tool calls with their results, then whole
     exchanges. The system prompt, the first task, the newest user message and tool
-    results that the model has not read yet always stay.
+    results that the model has not read yet always stay; if that is too much, the
+    longest of these results lose their middle.
 
     Args:
         messages: The whole conversation, system message first.
         window: Tokens that the model takes; None leaves the size alone.
         reserved_tokens: Tokens of the request beside the messages, such as schemas.
         left_out: What earlier calls left out.
+        shortened: What earlier calls shortened.
         harder: The provider has just refused the size; go down to half of it.
 
     Raises:
         ContextOverflowError: what must stay is already too much.
     """
+    whole, messages = messages, _shorten(messages, shortened)
     kept = [message for index, message in enumerate(messages) if index not in left_out]
     total = estimate_tokens(kept) + reserved_tokens
     limit, target = _bounds(window, total, harder=harder)
     gone, removed = set(left_out), 0
+    now_shortened: Mapping[int, int] = _NONE
     if limit is not None and total > limit:
         for group in _removable_groups(messages):
             if total <= target:
@@ -119,13 +144,26 @@ def fit(
                 total -= estimate_tokens([messages[index] for index in group])
                 gone.update(group)
                 removed += 1
+        if total > limit:
+            now_shortened = _shortened_unread(whole, messages, int(total - target))
+            for index, message in enumerate(_shorten(whole, now_shortened)):
+                if index in now_shortened:
+                    total += _message_tokens(message) - _message_tokens(messages[index])
+            messages = _shorten(whole, {**shortened, **now_shortened})
         if not harder and total > limit:
             raise ContextOverflowError(
                 f"the request needs about {total:,} tokens, more than the {int(limit):,} that fit"
             )
-        if harder and not removed:
+        if harder and not removed and not now_shortened:
             raise ContextOverflowError("nothing more can be left out")
-    return Fitted(_view(messages, gone), total, frozenset(gone), removed)
+    return Fitted(
+        _view(messages, gone),
+        total,
+        frozenset(gone),
+        removed,
+        {**shortened, **now_shortened},
+        len(now_shortened),
+    )
 
 
 def _bounds(window: int | None, total: int, *, harder: bool) -> tuple[float | None, float]:
@@ -177,23 +215,66 @@ def _is_context(message: Message) -> bool:
     return isinstance(message, SystemMessage) and message.name == CONTEXT_NAME
 
 
-def _left_out_before(messages: Sequence[Message], window: int | None, reserved_tokens: int) -> frozenset[int]:
-    """Return what the requests behind the answers in ``messages`` left out, as far as ``window`` tells."""
-    left_out: frozenset[int] = frozenset()
+def _shorten(messages: Sequence[Message], shortened: Mapping[int, int]) -> Sequence[Message]:
+    """Return ``messages`` with the middle of the tool results in ``shortened`` left out."""
+    if not shortened:
+        return messages
+    return [
+        msgspec.structs.replace(message, content=clip_middle(message.content, shortened[index]))
+        if index in shortened
+        else message
+        for index, message in enumerate(messages)
+    ]
+
+
+def _shortened_unread(whole: Sequence[Message], now: Sequence[Message], excess: int) -> dict[int, int]:
+    """Return the bytes to keep of the newest tool results, by index, so that ``excess`` tokens go.
+
+    All that are longer than a common length are cut to it. None are where that is not enough.
+    """
+    sizes: dict[int, int] = {}
+    for index in reversed(range(len(now))):
+        if not isinstance(now[index], ToolMessage):
+            break
+        sizes[index] = _message_tokens(now[index])
+    room, left = sum(sizes.values()) - excess, len(sizes)
+    for size in sorted(sizes.values()):
+        if size * left > room:
+            break
+        room, left = room - size, left - 1
+    length = room // left - _GAP_TOKENS if left else 0
+    if length < SHORTENED_TOKENS:
+        return {}
+    return {
+        index: len(whole[index].content.encode("utf-8", "surrogatepass"))
+        * length
+        // _message_tokens(whole[index])
+        for index, size in sizes.items()
+        if size > length
+    }
+
+
+def _fitted_before(messages: Sequence[Message], window: int | None, reserved_tokens: int) -> Fitted:
+    """Return how the last request behind an answer in ``messages`` was fitted, as far as ``window`` tells."""
+    fitted = Fitted((), 0, frozenset(), 0)
     if window is None:
-        return left_out
+        return fitted
     limit, total = window * LIMIT_FRACTION, reserved_tokens
     for index, message in enumerate(messages):
         if isinstance(message, AssistantMessage) and total > limit:
             try:
                 fitted = fit(
-                    messages[:index], window=window, reserved_tokens=reserved_tokens, left_out=left_out
+                    messages[:index],
+                    window=window,
+                    reserved_tokens=reserved_tokens,
+                    left_out=fitted.left_out,
+                    shortened=fitted.shortened,
                 )
             except ContextOverflowError:  # of another window, or no answer but the end of a failed turn
-                return left_out
-            left_out, total = fitted.left_out, fitted.estimated_tokens
+                return fitted
+            total = fitted.estimated_tokens
         total += _message_tokens(message)
-    return left_out
+    return fitted
 
 
 def _view(messages: Sequence[Message], gone: set[int]) -> tuple[Message, ...]:
@@ -215,8 +296,16 @@ def _view(messages: Sequence[Message], gone: set[int]) -> tuple[Message, ...]:
 
 
 def _message_tokens(message: Message) -> int:
-    chars = len(message.content)
+    size = _text_size(message.content)
     if isinstance(message, AssistantMessage):
-        chars += len(message.reasoning_content or "")
-        chars += sum(len(call.name) + len(call.arguments) + len(call.id) for call in message.tool_calls)
-    return chars // CHARS_PER_TOKEN + MESSAGE_OVERHEAD_TOKENS
+        size += _text_size(message.reasoning_content or "")
+        size += sum(_text_size(call.name + call.arguments + call.id) for call in message.tool_calls)
+    return int(size / CHARS_PER_TOKEN) + MESSAGE_OVERHEAD_TOKENS
+
+
+def _text_size(text: str) -> float:
+    """Return the characters of English that ``text`` is worth in tokens."""
+    if text.isascii():
+        return len(text)
+    extra = len(text.encode("utf-8", "surrogatepass")) - len(text)
+    return len(text) + extra * CHARS_PER_TOKEN / EXTRA_BYTES_PER_TOKEN

@@ -191,11 +191,12 @@ class PlanChanged(msgspec.Struct, frozen=True, tag="plan_changed"):
 
 
 class ContextTrimmed(msgspec.Struct, frozen=True, tag="context_trimmed"):
-    """Old message groups were left out of the request so that it fits the window."""
+    """Old message groups were left out of the request, or new tool results shortened, so that it fits."""
 
     groups: int
     estimated_tokens: int
     limit_tokens: int
+    shortened: int = 0
 
 
 class ToolRecovery(msgspec.Struct, frozen=True, tag="tool_recovery"):

@@ -290,8 +290,9 @@ class _Turn:
             if refusal is None:
                 raise
             raise ContextOverflowError(f"{refusal}; {error}", partial=refusal.partial) from error
-        if fitted.newly_left_out:
-            self._emit(ContextTrimmed(fitted.newly_left_out, fitted.estimated_tokens, window or 0))
+        groups, shortened = fitted.newly_left_out, fitted.newly_shortened
+        if groups or shortened:
+            self._emit(ContextTrimmed(groups, fitted.estimated_tokens, window or 0, shortened))
         return fitted
 
     async def _request(self, refusal: ContextOverflowError | None) -> ModelResponse:

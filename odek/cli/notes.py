@@ -123,9 +123,11 @@ def _wording(event: _Worded, style: Style) -> tuple[str, Attr]:
         case ModelRetrying(attempt, wait, reason):
             text = f"trying again in {seconds_text(wait)} (attempt {attempt}): {one_line(reason)}"
             return text, Attr.DIM
-        case ContextTrimmed(groups, estimated, limit):
-            text = f"{groups} old steps left out of the request: {estimated:,} of {limit:,} tokens"
-            return text, Attr.DIM
+        case ContextTrimmed(groups, estimated, limit, shortened):
+            gone = [f"{groups} old steps left out of the request"] if groups else []
+            gone += [f"{shortened} tool result{'s' if shortened > 1 else ''} shortened"] if shortened else []
+            of_all = f" of {limit:,}" if limit else ""
+            return f"{', '.join(gone)}: {estimated:,}{of_all} tokens", Attr.DIM
         case ToolRecovery(name, failures):
             text = (
                 f"{one_line(name)} failed the same way {failures} times; the model was told to change course"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odek.context import estimate_tokens, fit
+from odek.context import Fitted, Fitting, estimate_tokens, fit
 from odek.errors import ContextOverflowError
 from odek.messages import (
     CONTEXT_NAME,
@@ -81,6 +81,103 @@ def test_results_that_the_model_has_not_read_are_kept() -> None:
 
     with pytest.raises(ContextOverflowError, match=r"the request needs about .* more than the 37 that fit"):
         fit(messages, window=50)
+
+
+def results(*sizes: int) -> list[Message]:
+    """Return a question and a batch with a result of each of ``sizes`` characters, not read yet."""
+    made = tuple(ToolCall(f"c{at}", FunctionCall("read_file", "{}")) for at in range(len(sizes)))
+    texts = [f"begin {at} " + "x" * size + f" end {at}" for at, size in enumerate(sizes)]
+    answers = [ToolMessage(text, call.id) for text, call in zip(texts, made, strict=True)]
+    return [SystemMessage("be good"), UserMessage("read"), AssistantMessage("", made), *answers]
+
+
+def contents(fitted: Fitted) -> list[str]:
+    """Return the tool results of a request."""
+    return [message.content for message in fitted.messages if isinstance(message, ToolMessage)]
+
+
+def test_new_results_that_are_too_long_lose_their_middle() -> None:
+    """The longest are cut to one length, begin and end stay, and the shorter ones stay whole."""
+    messages = results(100, 100_000, 60_000)
+
+    fitted = fit(messages, window=10_000)
+
+    short, *cut = contents(fitted)
+    assert fitted.estimated_tokens <= 0.6 * 10_000
+    assert fitted.estimated_tokens == pytest.approx(estimate_tokens(fitted.messages), abs=20)
+    assert (fitted.newly_left_out, fitted.newly_shortened) == (0, 2)
+    assert short == messages[3].content
+    for number, text in enumerate(cut, 1):
+        assert text.startswith(f"begin {number} ")
+        assert "bytes left out …]" in text
+        assert text.endswith(f" end {number}")
+    assert len(cut[0]) == pytest.approx(len(cut[1]), abs=20)
+    assert len(cut[0]) > 10_000
+
+
+def test_old_steps_go_before_new_results_are_shortened() -> None:
+    """What was read already is given up first, and no more than is needed of the rest."""
+    old = conversation(6, result_chars=8_000)
+    messages = [*old, *results(20_000)[1:]]
+
+    fitted = fit(messages, window=10_000)
+
+    assert fitted.newly_left_out > 0
+    assert fitted.newly_shortened == 0
+    assert contents(fitted)[-1] == messages[-1].content
+
+
+def test_what_was_shortened_once_stays_as_it_was() -> None:
+    """The request after it begins with the very messages of the one before; more may be needed later."""
+    messages = results(100_000)
+    first = fit(messages, window=10_000)
+    messages += [AssistantMessage("I see"), UserMessage("and now?")]
+
+    second = fit(messages, window=10_000, left_out=first.left_out, shortened=first.shortened)
+
+    assert second.messages[: len(first.messages)] == first.messages
+    assert second.newly_shortened == 0
+
+
+def test_a_resumed_conversation_is_shortened_as_it_was() -> None:
+    """Another process, which sees the messages alone, sends the same beginning."""
+    messages = results(100_000)
+    first = Fitting().fit(messages, window=10_000, reserved_tokens=10)
+    messages += [AssistantMessage("I see"), UserMessage("and now?")]
+
+    second = Fitting().fit(messages, window=10_000, reserved_tokens=10)
+
+    assert second.messages[: len(first.messages)] == first.messages
+
+
+def test_a_refused_size_shortens_new_results_where_nothing_else_can_go() -> None:
+    """A window that nobody knows is no reason to give up."""
+    messages = results(100_000)
+
+    fitted = fit(messages, window=None, harder=True)
+
+    assert fitted.newly_shortened == 1
+    assert fitted.estimated_tokens <= estimate_tokens(messages) * 0.5
+
+
+def test_a_window_that_leaves_no_room_for_results_is_an_error() -> None:
+    """A few words of each result would say nothing."""
+    with pytest.raises(ContextOverflowError):
+        fit(results(*[20_000] * 8), window=8_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        ("word " * 1000, 1250, 1254),
+        ("汉字" * 500, 800, 1100),
+        ("слово " * 1000, 2500, 3500),
+        ("😀" * 500, 500, 900),
+    ],
+)
+def test_other_scripts_count_for_more_than_their_characters(text: str, least: int, most: int) -> None:
+    """A character of Chinese is about a token, and a quarter of it would let a request outgrow the window."""
+    assert least <= estimate_tokens([UserMessage(text)]) <= most
 
 
 def test_whole_exchanges_go_when_tool_batches_are_not_enough() -> None:

@@ -182,6 +182,28 @@ async def test_a_trimmed_conversation_keeps_its_beginning_from_turn_to_turn() ->
     assert len(first.requests) - 1 not in changed
 
 
+async def test_a_result_that_the_window_has_no_room_for_does_not_end_the_turn() -> None:
+    """It is shortened for the model, which is told so, and whole in the session."""
+
+    async def long(note: Note, scope: CallScope) -> str:
+        await trio.lowlevel.checkpoint()
+        return "x" * 50_000
+
+    record, transcript = Recorder(), MemoryTranscript()
+    model = ScriptedModel([calls(("long", {})), says("done")], context_window=8_000)
+
+    result = await run_turn(
+        make_agent(model, FunctionTool("long", long), transcript=transcript, emit=record), "go"
+    )
+
+    assert result.answer == "done"
+    sent = model.requests[-1].messages[-1]
+    assert "bytes left out …]" in sent.content
+    assert len(sent.content) < 8_000 * 4
+    assert [event.shortened for event in record.of(ContextTrimmed)] == [1]
+    assert tool_results(transcript) == ["x" * 50_000]
+
+
 async def test_a_provider_that_found_a_conversation_too_long_is_not_sent_it_again() -> None:
     """Where the window is not known, the next turn begins with what fitted in the one before."""
     model = ScriptedModel(
