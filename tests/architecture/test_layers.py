@@ -1,6 +1,7 @@
 """The house's rules, held by its own tests."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -126,6 +127,22 @@ def test_a_module_imports_its_own_layer_and_lower_ones() -> None:
         for imported in imports(path):
             if imported.split(".")[0] in {"odek", "subagent"}:
                 assert layer(imported) <= own, f"{module} (layer {own}) imports {imported}"
+
+
+def test_the_page_of_the_architecture_names_every_module_in_its_layer() -> None:
+    """A reader finds each module of the top level in the table, and the number that is held here."""
+    page = (ROOT / "docs/explanation/architecture.md").read_text()
+    table = {
+        name.rstrip("/"): int(number)
+        for number, names in re.findall(r"^\| (\d)[^|]*\| ((?:`[\w/]+` ?)+)\|", page, re.MULTILINE)
+        for name in re.findall(r"`([\w/]+)`", names)
+    }
+    expected = {
+        name: layer(name if name == "subagent" else f"odek.{name.replace('/', '.')}") for name in table
+    }
+    modules = {module.split(".")[1] for module, _ in sources("odek") if "." in module}
+    assert table == expected
+    assert modules | {"subagent"} == {name for name in table if "/" not in name}
 
 
 def test_subagent_knows_nothing_of_odek() -> None:
