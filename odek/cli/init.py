@@ -41,7 +41,7 @@ def _make_private_directory(path: Path, name: str) -> None:
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"{name} cannot be made: {error.strerror}") from None
+        raise _failure("create", name, error) from None
 
 
 def _create(path: Path, name: str, text: str, *, mode: int) -> None:
@@ -51,10 +51,19 @@ def _create(path: Path, name: str, text: str, *, mode: int) -> None:
     except FileExistsError:
         raise ConfigError(f"{name} exists and is left as it is; edit it, or move it away first") from None
     except OSError as error:
-        raise ConfigError(f"{name} cannot be written: {error.strerror}") from None
+        raise _failure("write", name, error) from None
     try:
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
         path.unlink(missing_ok=True)  # half a template would stand in the way of the next try
-        raise ConfigError(f"{name} cannot be written: {error.strerror}") from None
+        raise _failure("write", name, error) from None
+
+
+def _failure(what: str, name: str, error: OSError) -> ConfigError:
+    import errno
+
+    from odek.storage.files import describe
+
+    advice = "; make room there and try again" if error.errno in {errno.ENOSPC, errno.EDQUOT} else ""
+    return ConfigError(f"cannot {what} {name}: {describe(error)}{advice}")

@@ -11,6 +11,7 @@ import trio
 
 from odek.cli.history import ReplHistory
 from odek.errors import OdekError, StoreError
+from odek.storage.files import describe
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -131,7 +132,7 @@ class LineInput:
                 f"stdin is not UTF-8: byte 0x{error.object[error.start]:02x}; convert it first"
             ) from None
         except OSError as error:
-            raise OdekError(f"cannot read stdin: {error.strerror}") from error
+            raise OdekError(f"cannot read stdin: {describe(error)}") from error
 
 
 class TerminalInput:

@@ -180,6 +180,7 @@ def _task(arguments: argparse.Namespace) -> Any:
 
     from odek.delegation import DelegatedTask
     from odek.errors import ConfigError
+    from odek.storage.files import describe
 
     if arguments.task is None:
         task = DelegatedTask(arguments.goal, context=arguments.context, trust_level="trusted")
@@ -189,7 +190,7 @@ def _task(arguments: argparse.Namespace) -> Any:
                 data = file.read(TASK_FILE_BYTES + 1)
             task = msgspec.json.decode(data, type=DelegatedTask)
         except OSError as error:
-            raise ConfigError(f"--task: cannot read {arguments.task}: {error.strerror}") from None
+            raise ConfigError(f"--task: cannot read {arguments.task}: {describe(error)}") from None
         except msgspec.MsgspecError as error:
             raise ConfigError(f"--task: {arguments.task}: {error}") from None
     if not task.goal.strip():

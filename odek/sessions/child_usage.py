@@ -20,7 +20,14 @@ from odek.processes import is_running, running_processes
 from odek.sessions.names import lock_path, session_path
 from odek.sessions.session import Session
 from odek.sessions.unsaved import UNSAVED
-from odek.storage.files import PRIVATE_DIRECTORY, ensure_directory, read_file, replace_file, sync_directory
+from odek.storage.files import (
+    PRIVATE_DIRECTORY,
+    describe,
+    ensure_directory,
+    read_file,
+    replace_file,
+    sync_directory,
+)
 from odek.storage.trees import remove_tree
 
 __all__ = ["ChildUsage", "recorded_usage", "stale_usage", "usage_file", "write_usage"]
@@ -182,6 +189,6 @@ def _remove(directories: list[Path]) -> None:
         try:
             sync_directory(parent)
         except OSError as error:
-            raise StoreError(f"cannot remove what is in {parent}: {error.strerror}") from error
+            raise StoreError(f"cannot remove what is in {parent}: {describe(error)}") from error
         with suppress(OSError):  # there are others
             parent.rmdir()

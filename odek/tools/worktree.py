@@ -18,7 +18,7 @@ import trio
 
 from odek.errors import StoreBusyError, StoreError, ToolError
 from odek.patterns import late_pattern
-from odek.storage.files import ensure_directory, read_file, remove_file, replace_file
+from odek.storage.files import describe, ensure_directory, read_file, remove_file, replace_file
 from odek.storage.locks import HeldLock, hold
 from odek.storage.trees import remove_tree
 from odek.tools.git import private_git, run_git
@@ -196,7 +196,7 @@ async def _check_out(planned: Worktree, environment: Mapping[str, str]) -> None:
     except StoreError as error:
         raise ToolError(f"there can be no worktree: {error}") from error
     except OSError as error:
-        raise ToolError(f"{planned.workspace} cannot be worked in: {error.strerror}") from error
+        raise ToolError(f"{planned.workspace} cannot be worked in: {describe(error)}") from error
 
 
 def _lock_list(directory: Path, poll: Callable[[], None] | None = None) -> HeldLock:

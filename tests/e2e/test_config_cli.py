@@ -68,6 +68,25 @@ def test_init_global_is_private_whatever_the_umask(shell: Shell) -> None:
     assert stat.S_IMODE((shell.home / "config.json").stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize(("flags", "name"), [((), "./odek.json"), (("--global",), "~/.odek/config.json")])
+def test_init_where_nothing_can_be_written(shell: Shell, flags: tuple[str, ...], name: str) -> None:
+    """The file and the reason are named in a line, and no half of it stays."""
+    limited = 'ulimit -f 0; exec "$0" "$@"'  # as a disk that takes no byte more
+    done = subprocess.run(
+        ["sh", "-c", limited, sys.executable, "-B", "-m", "odek", "init", *flags],
+        cwd=shell.project,
+        env=shell.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == f"odek: cannot write {name}: the file would be larger than is allowed here\n"
+    assert not (shell.project / "odek.json").exists()
+    assert not (shell.home / "config.json").exists()
+
+
 def test_init_does_not_write_through_a_link(shell: Shell, tmp_path: Path) -> None:
     """A dangling link of the name counts as a file that exists."""
     (shell.project / "odek.json").symlink_to(tmp_path / "elsewhere")
