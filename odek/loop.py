@@ -38,6 +38,7 @@ from odek.events import (
     Usage,
 )
 from odek.ledger import Ledger
+from odek.llm.endings import notice_of
 from odek.llm.model import (
     Model,
     ModelEvent,
@@ -333,10 +334,8 @@ class _Turn:
                 self._emit(ModelRetrying(attempt, wait_seconds, reason))
 
     def _check_reply(self, response: ModelResponse) -> None:
-        if response.finish_reason == "length":
-            self._emit(Notice("the answer was cut at the model's length limit", "warning"))
-        elif response.finish_reason == "content_filter":
-            self._emit(Notice("the provider's content filter cut the answer", "warning"))
+        if notice := notice_of(response, self._agent.tools):
+            self._emit(Notice(notice, "warning"))
         if self._ledger.denied_by(response.message.content):
             self._emit(ReplyLedgerMismatch(tuple(self._ledger.changes)))
 
