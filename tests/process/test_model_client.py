@@ -28,6 +28,7 @@ from tests.support.model_server import (
     error_answer,
     event,
     event_stream,
+    gated,
     json_answer,
     open_model_server,
     raw_bytes,
@@ -79,10 +80,21 @@ async def test_no_key_sends_none() -> None:
 
 
 async def test_requests_run_side_by_side() -> None:
-    """One client answers any number at once."""
-    async with open_scripted_endpoint([text_answer("x")] * 8) as (model, _), trio.open_nursery() as nursery:
-        for _ in range(8):
-            nursery.start_soon(text_of, model)
+    """One client asks any number at once: all have arrived before the first is answered."""
+    gate, texts = trio.Event(), list[str]()
+
+    async def ask(model: ChatModel) -> None:
+        texts.append(await text_of(model))
+
+    with trio.fail_after(10):
+        async with open_scripted_endpoint([gated(gate, text_answer("x"))] * 8) as (model, server):
+            async with trio.open_nursery() as nursery:
+                for _ in range(8):
+                    nursery.start_soon(ask, model)
+                await server.wait_requests(8)
+                gate.set()
+
+    assert texts == ["x"] * 8
 
 
 async def test_the_cost_comes_from_the_prices() -> None:
