@@ -86,13 +86,15 @@ async def test_requests_run_side_by_side() -> None:
     async def ask(model: ChatModel) -> None:
         texts.append(await text_of(model))
 
-    with trio.fail_after(10):
-        async with open_scripted_endpoint([gated(gate, text_answer("x"))] * 8) as (model, server):
-            async with trio.open_nursery() as nursery:
-                for _ in range(8):
-                    nursery.start_soon(ask, model)
-                await server.wait_requests(8)
-                gate.set()
+    async with (
+        open_scripted_endpoint([gated(gate, text_answer("x"))] * 8) as (model, server),
+        trio.open_nursery() as nursery,
+    ):
+        for _ in range(8):
+            nursery.start_soon(ask, model)
+        with trio.fail_after(10):
+            await server.wait_requests(8)
+        gate.set()
 
     assert texts == ["x"] * 8
 
