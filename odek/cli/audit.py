@@ -17,6 +17,7 @@ __all__ = ["add_arguments", "run"]
 
 WIDTH = 80
 _INDENT = 12
+_NAMED = 60  # characters of what diverged and of the call that it was in; --json has more
 
 EPILOG = """\
 examples:
@@ -123,8 +124,12 @@ def _decision(record: "Decision") -> "Iterator[str]":
 
 
 def _diverged(record: "Diverged") -> "Iterator[str]":
-    used = f"{record.tool}: {record.summary}" if record.how == "acted" else "the answer"
-    yield from _entry("diverged", f"{record.kind} {record.resource}, in {used}")
+    from odek.text import clip_line
+
+    # A resource may be a whole sentence in the words of outside content.
+    resource, summary = clip_line(record.resource, _NAMED), clip_line(record.summary, _NAMED)
+    used = f"{record.tool}: {summary}" if record.how == "acted" else "the answer"
+    yield from _entry("diverged", f"{record.kind} {resource}, in {used}")
     yield from _wrapped(f"named by {record.source}, not by you:", _INDENT)
     yield from _wrapped(f"“{record.evidence}”", _INDENT + 2)
 

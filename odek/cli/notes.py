@@ -56,6 +56,7 @@ NoteEvent = PlanChanged | _Worded
 
 _DIFF_LINES: Final = 40  # what fits on a screen beside the rest; no measurement behind it
 _SHORTEST_SUMMARY: Final = 8
+_NAMED_COLUMNS: Final = 60  # of what diverged, and of where it was named; `odek audit --json` has the rest
 _OUTCOME_SIGNS: Final = {
     "ok": ("ok", Attr.GREEN),
     "error": ("fail", Attr.RED),
@@ -136,7 +137,7 @@ def _wording(event: _Worded, style: Style) -> tuple[str, Attr]:
         case BudgetWarning():
             return _budget(event), Attr.MAGENTA
         case TurnDiverged():
-            return _diverged(event)
+            return _diverged(event, style)
         case ReplyLedgerMismatch(changes):
             done = ", ".join(map(one_line, changes))
             return f"the answer denies changes that were made: {done}", Attr.MAGENTA
@@ -252,14 +253,19 @@ def _plan_line(state: str, title: str, style: Style, columns: int) -> str:
     return style.paint(clip_columns(f"  [{sign}] {one_line(title)}", columns, style.glyph("ellipsis")), attr)
 
 
-def _diverged(event: TurnDiverged) -> tuple[str, Attr]:
+def _diverged(event: TurnDiverged, style: Style) -> tuple[str, Attr]:
     """Say what was acted on, or else what was answered; the rest is counted."""
     acted = [found for found in event.divergences if found.how == "acted"]
     first = (acted or event.divergences)[0]
     who = f"{one_line(first.tool)} used" if acted else "the answer names"
     more = len(event.divergences) - 1
+    # Both are in the words of outside content, and of any length.
+    resource, source = (
+        clip_columns(one_line(text), _NAMED_COLUMNS, style.glyph("ellipsis"))
+        for text in (first.resource, first.source)
+    )
     text = (
-        f"{who} {first.kind} {one_line(first.resource)}, which you did not name; {one_line(first.source)} did"
+        f"{who} {first.kind} {resource}, which you did not name; {source} did"
         f"{f', and {more} more' if more else ''}: `odek audit` shows where"
     )
     return text, Attr.MAGENTA if acted else Attr.DIM
