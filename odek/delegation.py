@@ -18,6 +18,7 @@ __all__ = [
     "TASK_SECONDS",
     "Credentials",
     "DelegatedTask",
+    "RiskName",
     "TaskReport",
     "TaskResult",
     "TrustLevel",

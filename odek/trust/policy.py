@@ -13,7 +13,7 @@ from odek.trust.effects import Effects
 from odek.trust.paths import Where
 from odek.trust.risk import Part, Risk, Verdict
 
-__all__ = ["DEFAULT_ACTIONS", "RISK_NAMES", "Action", "Decision", "action_for", "assess", "decide", "explain"]
+__all__ = ["DEFAULT_ACTIONS", "Action", "Decision", "action_for", "assess", "decide", "explain"]
 
 Action = Literal["allow", "prompt", "deny"]
 
@@ -30,8 +30,6 @@ DEFAULT_ACTIONS: MappingProxyType[Risk, Action] = MappingProxyType(
         Risk.BLOCKED: "deny",
     }
 )
-RISK_NAMES = tuple(risk.label for risk in Risk)
-"""The names that ``dangerous.classes`` may use, lowest class first."""
 
 
 class Decision(msgspec.Struct, frozen=True):

@@ -12,9 +12,8 @@ from odek.trust.effects import Effects
 from odek.trust.paths import Where
 from odek.trust.risk import Risk, Verdict
 
-__all__ = ["TAINT_SOURCES", "UNTRUSTED_INGESTED", "ingests_untrusted", "needs_fence", "taints"]
+__all__ = ["TAINT_SOURCES", "ingests_untrusted", "needs_fence", "taints"]
 
-UNTRUSTED_INGESTED = "untrusted_ingested"
 TAINT_SOURCES = (
     "read_outside_workspace",
     "network",

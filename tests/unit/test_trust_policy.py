@@ -1,13 +1,16 @@
 """Effects become a class, and a class becomes an action."""
 
 from pathlib import Path
+from typing import get_args
 
+import msgspec
 import pytest
 
 from odek.config.settings import DangerousSettings
+from odek.delegation import RiskName
 from odek.trust.effects import Effects
 from odek.trust.paths import Where
-from odek.trust.policy import DEFAULT_ACTIONS, RISK_NAMES, assess, decide
+from odek.trust.policy import DEFAULT_ACTIONS, assess, decide
 from odek.trust.risk import Part, Risk, Verdict
 
 PROJECT = Path("/home/u/work/project")
@@ -86,13 +89,22 @@ def test_a_link_planted_in_the_workspace_is_judged_as_its_target(tmp_path: Path)
 def test_defaults_cover_every_class() -> None:
     """No class is left without an action, and only what stays in the workspace runs unasked."""
     assert set(DEFAULT_ACTIONS) == set(Risk)
-    assert tuple(risk.label for risk in Risk) == RISK_NAMES
     assert {risk for risk, action in DEFAULT_ACTIONS.items() if action == "allow"} == {
         Risk.SAFE,
         Risk.LOCAL_WRITE,
     }
     for risk in Risk:
         assert decide(of(risk), DEFAULTS) == DEFAULT_ACTIONS[risk]
+
+
+def test_settings_and_tasks_name_every_class_and_no_other() -> None:
+    """What a configuration and a delegated task may write is what there is."""
+    labels = {risk.label for risk in Risk}
+
+    assert msgspec.convert({"classes": dict.fromkeys(labels, "deny")}, DangerousSettings).classes
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"classes": {"harmless": "deny"}}, DangerousSettings)
+    assert set(get_args(RiskName)) == labels
 
 
 def test_the_strictest_part_decides() -> None:
