@@ -5,8 +5,7 @@ process. Whoever leaves pays what it can within the drain; the next agent that s
 the rest in the background, the first request not waiting for it.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -18,7 +17,7 @@ from odek.config.memory_settings import MemorySettings
 from odek.embedding.embedder import Embedder
 from odek.errors import EmbeddingError, MemoryRefusedError, ModelError, OdekError, StoreBusyError, StoreError
 from odek.events import Event, MemoryEvent, Notice
-from odek.memory.drain import Drain, open_drained_jobs
+from odek.memory.drain import Drain
 from odek.memory.episode import UNKNOWN_PROVENANCE, Episode, Provenance
 from odek.memory.episodes import EpisodeStore, Similar, Stored
 from odek.memory.facts import Target
@@ -33,7 +32,6 @@ __all__ = [
     "SessionEnd",
     "SessionEndParts",
     "SessionRecord",
-    "open_session_end",
     "provenance_of",
 ]
 
@@ -97,17 +95,10 @@ def provenance_of(record: SessionRecord, *, auto_approve: bool) -> Provenance:
     return Provenance(untrusted, sources, auto_approved=untrusted and auto_approve)
 
 
-@asynccontextmanager
-async def open_session_end(parts: SessionEndParts) -> AsyncGenerator["SessionEnd"]:
-    """Catch up on what is owed, and on leaving wait for what is under way within ``parts.drain``."""
-    async with open_drained_jobs(parts.drain) as jobs:
-        yield SessionEnd(parts, jobs)
-
-
 class SessionEnd:
     """Owes and pays the end of sessions. Nothing here raises: what fails is told and stays owed.
 
-    ``jobs`` are those of ``parts.drain``.
+    ``jobs`` are waited for on leaving, within ``parts.drain``.
     """
 
     def __init__(self, parts: SessionEndParts, jobs: trio.Nursery) -> None:

@@ -13,11 +13,11 @@ from odek.embedding.local import ProjectionEmbedder
 from odek.events import MemoryEvent, Notice
 from odek.llm.model import ModelRequest, ModelResponse
 from odek.llm.scripted import ScriptedModel, says
-from odek.memory.drain import Drain
+from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.episodes import EpisodeStore
 from odek.memory.facts import FactLimits
 from odek.memory.service import MemoryParts, open_memory
-from odek.memory.session_end import open_session_end
+from odek.memory.session_end import SessionEnd
 from odek.messages import AssistantMessage, UserMessage
 from odek.sessions.ending import session_end_parts
 from odek.sessions.session import Session
@@ -98,8 +98,8 @@ async def end(
             make_embedder=ProjectionEmbedder,
         )
         with trio.fail_after(20):
-            async with open_session_end(parts) as ending:
-                await ending.finish(session)
+            async with open_drained_jobs(parts.drain) as jobs:
+                await SessionEnd(parts, jobs).finish(session)
 
 
 async def test_a_session_of_three_turns_leaves_one_episode(tmp_path: Path) -> None:
