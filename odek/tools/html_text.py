@@ -154,6 +154,12 @@ class _Writer:
             self._links.append(self._target(_attribute(attributes, "href")))
         elif name == "img" and (alternative := _attribute(attributes, "alt")):
             self.text(f"[image: {alternative}]")
+        elif name == "meta" and _attribute(attributes, "http-equiv").lower() == "refresh":
+            _, _, target = _attribute(attributes, "content").partition("=")
+            if address := self._target(target.strip("\"' ")):
+                self._paragraph()
+                self._pieces = [f"[this page sends its readers on to {address}]"]
+                self._paragraph()
         elif name in _BLOCKS:
             self._paragraph()
 

@@ -27,11 +27,14 @@ IDLE_SECONDS = 20.0
 """A server that is silent for longer has hung; no measurement behind either."""
 
 
+_GZIP_MARK = b"\x1f\x8b"
+
+
 class Hop(msgspec.Struct, frozen=True):
     """One response. ``redirect`` is where to ask instead, "" if nowhere.
 
-    ``body`` is decompressed; ``cut`` says that more of it was coming. ``size`` is what
-    the server says of the whole, "" if nothing.
+    ``body`` is decompressed; ``cut`` says that it is not all that there is. ``size`` is
+    what the server says of the whole, "" if nothing.
     """
 
     url: str
@@ -97,6 +100,39 @@ async def ask(url: httpx2.URL, addresses: Sequence[Address], tls: ssl.SSLContext
         except _UnreachableError as error:
             failure = error
     raise failure
+
+
+class _Inflater:
+    """Decompresses a body piece by piece: gzip, of several members too, or deflate."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        self._past_end = b""
+
+    @property
+    def ended(self) -> bool:
+        """Whether what came so far is whole."""
+        return self._stream.eof
+
+    def feed(self, piece: bytes, room: int) -> bytes:
+        """Return what ``piece`` holds, at most ``room`` bytes.
+
+        Raises:
+            zlib.error: it is no such data.
+        """
+        taken = bytearray()
+        piece = self._past_end + piece
+        while len(taken) < room:
+            if self._stream.eof:
+                if len(piece) < len(_GZIP_MARK) or not piece.startswith(_GZIP_MARK):
+                    self._past_end = piece[: len(_GZIP_MARK)]  # else padding, which means nothing
+                    break
+                self._stream = zlib.decompressobj(zlib.MAX_WBITS | 32)
+            taken += self._stream.decompress(piece, room - len(taken))
+            piece = self._stream.unused_data
+            if not self._stream.eof:
+                break
+        return bytes(taken)
 
 
 class _Exchange:
@@ -169,16 +205,18 @@ class _Exchange:
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
             raise ToolError(f"http_get: {self._url.host} answers compressed by {encoding!r}, unasked")
-        inflate = zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding not in {"", "identity"} else None
+        inflater = _Inflater() if encoding not in {"", "identity"} else None
         async for piece in response.aiter_raw():
-            self._take_piece(piece, inflate)  # must not raise: that would strand the generators, too
+            self._take_piece(piece, inflater)  # must not raise: that would strand the generators, too
+        if inflater is not None and self._body and not inflater.ended:
+            self._cut = True
 
-    def _take_piece(self, piece: bytes, inflate: "zlib._Decompress | None") -> None:
+    def _take_piece(self, piece: bytes, inflater: _Inflater | None) -> None:
         """Add a piece of the body, never much more than is wanted, however small its compressed form."""
         room = self._limit_bytes + 1 - len(self._body)
         if room > 0 and not self._corrupt:
             try:
-                self._body += piece[:room] if inflate is None else inflate.decompress(piece, room)
+                self._body += piece[:room] if inflater is None else inflater.feed(piece, room)
             except zlib.error:
                 self._corrupt = True
         self._cut = len(self._body) > self._limit_bytes

@@ -22,6 +22,17 @@ _CHARSET = re.compile(  # other codecs of Python are no encodings of text, or sl
     r"|big5\w*|gb\w+|(shift[_-])?jis|euc[_-]\w+|iso-2022-\w+|macintosh",
     re.IGNORECASE,
 )
+_WIDER = {  # as browsers read them: pages say the narrower name and use the wider encoding
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+}
 _MEDIA = ("image/", "audio/", "video/", "font/")
 _MARKUP = frozenset({"text/html", "application/xhtml+xml"})
 
@@ -43,7 +54,7 @@ def describe_page(hop: Hop, redirects: int) -> ToolOutput:
     if len(shown) < len(text):
         notes = f"\n[cut: {len(shown):,} of {len(text):,} characters]"
     elif hop.cut:
-        notes = f"\n[cut: the body is longer than the {len(hop.body):,} bytes that were taken]"
+        notes = f"\n[cut: only {len(hop.body):,} bytes of the body are here]"
     return ToolOutput(without_surrogates(f"[{head}]\n{shown or '[empty]'}{notes}"), is_error=failed)
 
 
@@ -56,7 +67,7 @@ def _text(hop: Hop, media_type: str) -> str | None:
     if text is None:
         return None
     markup = media_type in _MARKUP or (
-        not media_type and text.lstrip()[:15].lower().startswith("<!doctype html")
+        not media_type and text.lstrip()[:15].lower().startswith(("<!doctype html", "<html"))
     )
     named = _known(declared_charset(hop.body)) if markup and not charset else ""
     if named and not named.startswith("utf"):  # which would have been recognised
@@ -78,6 +89,7 @@ def _known(charset: str) -> str:
     """Return ``charset`` if it is an encoding of text that Python knows, else ""."""
     name = charset.strip("\"' ").lower()
     try:
-        return codecs.lookup(name).name if _CHARSET.fullmatch(name) else ""
+        known = codecs.lookup(name).name if _CHARSET.fullmatch(name) else ""
     except LookupError:
         return ""
+    return _WIDER.get(known, known)

@@ -2,6 +2,7 @@
 
 import gzip
 import ipaddress
+import re
 import shutil
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -251,6 +252,45 @@ async def test_encodings(site: Site, body: bytes, content_type: str) -> None:
     assert (await fetch(site.root)).content.endswith("\ngröße")
 
 
+@pytest.mark.parametrize(
+    ("said", "used", "text"),
+    [
+        ("gb2312", "gbk", "镕 繁體"),
+        ("GBK", "gb18030", "\u20ac 𠀀"),
+        ("iso-8859-1", "cp1252", "it\u2019s \u2013 “so”"),
+        ("us-ascii", "cp1252", "“so”"),
+        ("shift_jis", "cp932", "①髙"),
+        ("euc-kr", "cp949", "뷁"),
+        ("big5", "big5hkscs", "啫"),
+    ],
+)
+async def test_a_page_may_use_more_than_the_encoding_that_it_names(
+    site: Site, said: str, used: str, text: str
+) -> None:
+    """Browsers read each of these as the wider one, so that nobody notices when they are wrong."""
+    site.pages["/header"] = response(text.encode(used), f"text/plain; charset={said}")
+    site.pages["/page"] = response(f"<meta charset={said}><p>{text}</p>".encode(used), "text/html")
+
+    for path in site.pages:
+        assert (await fetch(f"{site.root}{path}")).content.endswith(f"\n{text}")
+
+
+async def test_a_page_that_refreshes_itself_says_where_to(site: Site) -> None:
+    """What a browser would follow is told with its whole address."""
+    site.pages["/"] = response('<meta http-equiv="Refresh" content="0; URL=\'/new?a=1\'">', "text/html")
+
+    assert (await fetch(site.root)).content.endswith(
+        f"\n[this page sends its readers on to {site.root}/new?a=1]"
+    )
+
+
+async def test_html_without_a_type_is_read_as_html(site: Site) -> None:
+    """A body that begins like a page is one."""
+    site.pages["/"] = b"HTTP/1.1 200 OK\r\ncontent-length: 30\r\n\r\n<html><body><p>text</p></html>"
+
+    assert (await fetch(site.root)).content.endswith("]\ntext")
+
+
 async def test_endless_body_is_cut_and_its_connection_closed(site: Site) -> None:
     """One megabyte of a body without end is taken, and the server is told at once."""
     site.pages["/"] = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n"
@@ -277,6 +317,22 @@ async def test_decompression_bomb_is_bounded(site: Site) -> None:
         await fetch(f"{site.root}/br")
     with pytest.raises(ToolError, match="sent a body that does not decompress"):
         await fetch(f"{site.root}/bad")
+
+
+async def test_compressed_bodies_are_read_to_their_end(site: Site) -> None:
+    """All members of a gzip file count, padding behind it does not, and one that breaks off is marked."""
+    whole = gzip.compress(b"one ") + gzip.compress(b"two")
+    site.pages["/members"] = response(whole, content_encoding="gzip")
+    site.pages["/padded"] = response(whole + bytes(20), content_encoding="gzip")
+    site.pages["/half"] = response(gzip.compress(b"text " * 100)[:-9], content_encoding="gzip")
+
+    assert (await fetch(f"{site.root}/members")).content.endswith("\none two")
+    assert (await fetch(f"{site.root}/padded")).content.endswith("\none two")
+    assert re.search(
+        r"\ntext .*\[cut: only \d+ bytes of the body are here\]$",
+        (await fetch(f"{site.root}/half")).content,
+        re.DOTALL,
+    )
 
 
 async def test_cancelled_request_closes_its_connection(nursery: trio.Nursery) -> None:
