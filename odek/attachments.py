@@ -13,7 +13,7 @@ from odek.tools.paths import Target, locate
 from odek.tools.regular import open_regular
 from odek.tools.textfile import binary_kind, decode_text, sniff
 
-__all__ = ["Attached", "attach"]
+__all__ = ["FILE_LIMIT_BYTES", "LEFT_OUT", "Attached", "attach"]
 
 FILE_LIMIT_BYTES = 256 * 1024
 """Of one file; the middle of a longer one is left out. About 64,000 tokens: more helps no model."""

@@ -21,6 +21,7 @@ from subagent import warden
 from subagent.errors import ChildLostError, ChildStartError
 
 __all__ = [
+    "GRACE_SECONDS",
     "Descendant",
     "ProcessTree",
     "TreeGuard",

@@ -34,7 +34,7 @@ from odek.trust.approval import ApprovalState
 if TYPE_CHECKING:
     from odek.cli.prompt import TerminalApprover
 
-__all__ = ["AgentRun", "Stage", "exit_status", "open_stage", "read_task", "run_once", "start"]
+__all__ = ["AgentRun", "Stage", "exit_status", "open_stage", "read_task", "run_once", "run_trio", "start"]
 
 TASK_LIMIT_BYTES = 1024 * 1024
 """Of a task from a pipe. A larger text is a file to attach, not a task."""

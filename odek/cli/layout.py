@@ -7,7 +7,7 @@ import msgspec
 
 from odek.cli.style import Attr, Style
 
-__all__ = ["Span", "WordWrap", "char_width", "clip_columns", "columns_of", "terminal_columns"]
+__all__ = ["MAX_COLUMNS", "Span", "WordWrap", "char_width", "clip_columns", "columns_of", "terminal_columns"]
 
 MAX_COLUMNS: Final = 100
 """Longer lines tire the eye, however wide the terminal is; typographers ask for less still."""

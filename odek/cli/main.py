@@ -15,7 +15,18 @@ from typing import Any, NoReturn, Protocol, cast
 from odek import __version__
 from odek.errors import OdekError
 
-__all__ = ["COMMANDS", "EXIT_INTERRUPTED", "EXIT_LIMIT", "EXIT_SETUP", "build_parser", "entry", "main"]
+__all__ = [
+    "COMMANDS",
+    "DESCRIPTION",
+    "EPILOG",
+    "EXIT_FAILED",
+    "EXIT_INTERRUPTED",
+    "EXIT_LIMIT",
+    "EXIT_SETUP",
+    "build_parser",
+    "entry",
+    "main",
+]
 
 EXIT_FAILED = 1
 EXIT_LIMIT = 2

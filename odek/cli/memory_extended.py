@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from odek.memory.extended.user_model import Pending
     from odek.setup import Setup
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["add_arguments", "atom_lines", "pending_lines", "run"]
 
 _ACTIONS = {
     "stats": "how much there is, which steps are active, and what failed",

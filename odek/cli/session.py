@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odek.sessions.heads import Head
     from odek.sessions.store import Deleted, SessionStore
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["SHORT_ID_LENGTH", "add_arguments", "run"]
 
 ROOMY_COLUMNS = 64
 """From here on a list shows the dates and turns of its sessions beside their tasks."""

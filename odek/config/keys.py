@@ -12,11 +12,13 @@ from odek.config.settings import REFUSED_IN_PROJECTS, Config
 
 __all__ = [
     "Key",
+    "bare",
     "build",
     "credentials_in",
     "default_of",
     "describe_type",
     "secret_paths",
+    "section_types",
     "sections",
     "table",
     "variables",

@@ -27,7 +27,7 @@ from odek.storage.files import (
 )
 from odek.storage.locks import exclusive
 
-__all__ = ["Committer", "Intent", "Transaction", "read_intent"]
+__all__ = ["FILE_LIMIT_BYTES", "Committer", "Intent", "Transaction", "read_intent"]
 
 LOCK_TIMEOUT_SECONDS = 10.0
 """A change holds the lock for some milliseconds; whoever holds it this long is stuck."""

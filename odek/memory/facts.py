@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from odek.memory.commit import Committer, Transaction
     from odek.memory.journal import Origin
 
-__all__ = ["FIELD_LIMIT_BYTES", "TARGETS", "Change", "Fact", "FactLimits", "FactStore", "Facts", "Target"]
+__all__ = [
+    "FIELD_LIMIT_BYTES",
+    "TARGETS",
+    "Change",
+    "Fact",
+    "FactLimits",
+    "FactStore",
+    "Facts",
+    "Target",
+    "check_field",
+]
 
 Target = Literal["user", "env"]
 TARGETS: tuple[Target, ...] = get_args(Target)

@@ -23,6 +23,8 @@ __all__ = [
     "Outcome",
     "choose",
     "choose_relevant",
+    "corpus_fingerprint",
+    "telling_words",
 ]
 
 OVER_FETCH = 8

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AUDIT",
     "LOCKS",
+    "SUFFIX",
     "audit_path",
     "check_id",
     "is_id",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from odek.sessions.heads import Head
     from odek.sessions.reading import Reading
 
-__all__ = ["Deleted", "SessionStore", "Trimmed"]
+__all__ = ["READ_LIMIT_BYTES", "Deleted", "SessionStore", "Trimmed"]
 
 READ_LIMIT_BYTES = 64 * 1024 * 1024
 """Twice what is written: a session that was edited by hand may have grown."""

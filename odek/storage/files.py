@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "PRIVATE_DIRECTORY",
     "PRIVATE_FILE",
     "abandoned_temporaries",
     "describe",

@@ -5,7 +5,17 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-__all__ = ["Line", "LineReader", "binary_kind", "decode_lines", "decode_text", "encode_text", "sniff", "utf8"]
+__all__ = [
+    "SNIFFED_BYTES",
+    "Line",
+    "LineReader",
+    "binary_kind",
+    "decode_lines",
+    "decode_text",
+    "encode_text",
+    "sniff",
+    "utf8",
+]
 
 SNIFFED_BYTES = 8000
 """Git looks for a NUL in as many bytes; what is binary there is binary here."""

@@ -20,7 +20,7 @@ from odek.llm.model import ToolSpec
 from odek.tools.arguments import decode_arguments
 from odek.trust.effects import Effects
 
-__all__ = ["ApprovedBy", "CallScope", "PreparedCall", "Tool", "ToolOutput"]
+__all__ = ["ApprovedBy", "CallScope", "PreparedCall", "Tool", "ToolOutput", "argument_schema"]
 
 A = TypeVar("A", bound=msgspec.Struct)
 

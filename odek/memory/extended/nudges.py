@@ -17,7 +17,7 @@ from odek.storage.files import ensure_directory, read_file, replace_file
 from odek.storage.locks import exclusive
 from odek.text import clip_line
 
-__all__ = ["Nudge", "NudgeKind", "NudgeLog", "nudges_for"]
+__all__ = ["PREVIEWED", "Nudge", "NudgeKind", "NudgeLog", "nudges_for"]
 
 NudgeKind: TypeAlias = Literal["open_question", "stale_goal", "blocker", "drift"]
 

@@ -7,7 +7,16 @@ import msgspec
 
 from odek.memory.extended.atom import PROJECT_BOUND, Atom
 
-__all__ = ["Scored", "age_days", "composite", "contrast", "cut", "may_be_recalled", "retention"]
+__all__ = [
+    "OTHER_PROJECT_FACTOR",
+    "Scored",
+    "age_days",
+    "composite",
+    "contrast",
+    "cut",
+    "may_be_recalled",
+    "retention",
+]
 
 LIKENESS_SHARE = 0.6
 RETENTION_SHARE = 0.4

@@ -17,7 +17,7 @@ from odek.trust.shell.programs import Option, Rule
 from odek.trust.shell.scope import Scope
 from odek.trust.shell.words import Word
 
-__all__ = ["Argument", "Call", "Context", "parse_arguments"]
+__all__ = ["Argument", "Call", "Context", "parse_arguments", "shell_text"]
 
 
 Judged = tuple[Risk, str, paths.Place]

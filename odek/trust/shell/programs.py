@@ -9,7 +9,7 @@ import msgspec
 
 from odek.trust.risk import Risk
 
-__all__ = ["LOOKED_FOR", "Option", "Rule", "names_matching", "rule_for"]
+__all__ = ["LOOKED_FOR", "Option", "Rule", "canonical", "names_matching", "rule_for"]
 
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
