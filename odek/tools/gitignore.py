@@ -17,11 +17,17 @@ from odek.patterns import late_pattern
 from odek.tools.globs import PathPattern
 from odek.tools.regular import open_regular
 
-__all__ = ["IgnoreRules", "parse_rules"]
+__all__ = ["PLACES", "IgnoreRules", "parse_rules", "personal_rules"]
 
 RULES_BYTES = 1024 * 1024
 """Read of one file of rules; more is not rules but an accident."""
 
+PLACES = ("HOME", "XDG_CONFIG_HOME")
+"""Variables that say where a person's own rules lie."""
+
+_SETTING = late_pattern(
+    r"""(?mi)^[ \t]*(?:\[[ \t]*(?P<section>[^\]\n]*?)[ \t]*\]|excludesfile[ \t]*=[ \t]*(?P<file>.*))"""
+)
 _TRAILING_BLANKS = late_pattern(r"(?<!\\) +\Z")
 
 
@@ -49,6 +55,28 @@ def parse_rules(text: str) -> Iterator[Rule]:
             yield Rule(PathPattern(body.removeprefix("/")), anchored, directories_only, negated)
 
 
+def personal_rules() -> Path | None:
+    """Return the file of the rules that a person has for all repositories; it need not be there.
+
+    It is ``core.excludesFile`` of their git configuration, files that this includes left aside.
+    """
+    try:
+        home = Path.home()
+    except RuntimeError:  # nobody has a home here
+        return None
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config", "git")
+    named = ""
+    for file in (config / "config", home / ".gitconfig"):
+        section = ""
+        for match in _SETTING.finditer(_read(file)):
+            section = section if match["section"] is None else match["section"].lower()
+            if match["file"] is not None and section == "core":
+                named = match["file"].partition(" #")[0].partition(" ;")[0].strip(' \t\r"')
+    if named.startswith("~/"):
+        return home / named[2:]
+    return Path(named) if named.startswith("/") else config / "ignore"
+
+
 class IgnoreRules:
     """The rules in force in one directory: those of git, from the repository's root down."""
 
@@ -66,7 +94,9 @@ class IgnoreRules:
         root = next((path for path in above if os.access(path / ".git", os.F_OK)), None)
         if root is None:
             root = workspace if directory.is_relative_to(workspace) else directory
-        rules = cls().with_file(root, root / ".git" / "info" / "exclude")
+        rules = cls()
+        for file in (personal_rules(), root / ".git" / "info" / "exclude"):
+            rules = rules if file is None else rules.with_file(root, file)
         for path in reversed(above[: above.index(root)]):
             rules = rules.with_file(path.parent, path.parent / ".gitignore")
             if rules.ignore(str(path), is_directory=True):
@@ -75,12 +105,9 @@ class IgnoreRules:
 
     def with_file(self, directory: Path, file: Path) -> "IgnoreRules":
         """Return these rules and those that ``file`` sets for everything below ``directory``."""
-        try:
-            with open_regular(file, file.name) as opened:
-                text = opened.read(RULES_BYTES).decode("utf-8", "surrogateescape")
-        except (ToolError, OSError):  # none, or nothing that could be read: no rules
+        rules = tuple(reversed(list(parse_rules(_read(file)))))
+        if not rules:
             return self
-        rules = tuple(reversed(list(parse_rules(text))))
         return IgnoreRules(((f"{directory}/".replace("//", "/"), rules), *self._chain))
 
     def ignore(self, path: str, *, is_directory: bool) -> bool:
@@ -96,3 +123,12 @@ class IgnoreRules:
                 if rule.pattern.matches(names if rule.anchored else names[-1:]):
                     return not rule.negated
         return False
+
+
+def _read(file: Path) -> str:
+    """Return the text of ``file``, "" where there is none or nothing that could be read."""
+    try:
+        with open_regular(file, file.name) as opened:
+            return opened.read(RULES_BYTES).decode("utf-8", "surrogateescape")
+    except (ToolError, OSError):
+        return ""

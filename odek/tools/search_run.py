@@ -1,5 +1,6 @@
 """One search of files by regular expression, in a child; loaded by the first call of ``search_files``."""
 
+import os
 import re
 import sys
 import warnings
@@ -10,6 +11,7 @@ import trio
 
 from odek.errors import ToolError
 from odek.text import first_line
+from odek.tools.gitignore import PLACES
 from odek.tools.paths import Target, locate, mode_of
 from odek.tools.regex_search import SearchReport, SearchRequest
 from odek.tools.regular import kind_of
@@ -70,7 +72,10 @@ async def search(request: SearchRequest) -> SearchReport:
             capture_stderr=True,
             check=False,
             cwd="/",
-            env={"PYTHONPATH": ":".join(modules)},
+            env={
+                "PYTHONPATH": ":".join(modules),
+                **{name: os.environ[name] for name in PLACES if name in os.environ},
+            },
             start_new_session=True,  # Ctrl-C of a terminal is answered here, by cancelling
         )
         if done.returncode == 0:

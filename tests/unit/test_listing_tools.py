@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from odek.errors import TargetChangedError, ToolError
 from odek.tools.directory_listing import GLOB_PATHS
 from odek.tools.globs import Glob
 from odek.tools.listing import GlobTool, TreeTool
+from odek.tools.search_files import SearchFilesTool
 from odek.tools.walk import Walk
 from tests.support.permissions import locked
 from tests.support.tool_calls import SCOPE, call, prepare
@@ -173,9 +175,16 @@ def walked(start: Path, workspace: Path) -> list[str]:
     return sorted(entry.relative for entry in Walk(start, workspace, lambda: None) if not entry.is_directory)
 
 
-def git_files(root: Path) -> list[str]:
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whoever runs the tests may ignore files of their own everywhere."""
+    monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp()))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+
+
+def git_files(root: Path, environment: Mapping[str, str] | None = None) -> list[str]:
     """Return the files that git would not ignore."""
-    environment = {
+    environment = environment or {
         "PATH": os.environ["PATH"],
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_CONFIG_SYSTEM": "/dev/null",
@@ -218,6 +227,41 @@ def test_ignored_is_what_git_ignores(tmp_path: Path, rules: dict[str, str]) -> N
 
     assert expected_setup
     assert walked(tmp_path, tmp_path) == git_files(tmp_path)
+
+
+@needs_git
+@pytest.mark.parametrize(
+    ("config", "rules"),
+    [
+        ({}, ".config/git/ignore"),
+        ({".gitconfig": "[user]\n\tname = x\n[core]\n\texcludesFile = ~/rules # mine\n"}, "rules"),
+        ({".config/git/config": '[CORE]\nexcludesfile="~/rules"\n'}, "rules"),
+        ({".gitconfig": "[other]\nexcludesfile = ~/none\n"}, ".config/git/ignore"),
+    ],
+)
+async def test_what_a_person_ignores_everywhere_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: dict[str, str], rules: str
+) -> None:
+    """The rules of one's own git configuration count in every repository, and its own files overrule them."""
+    home, root = tmp_path / "home", tmp_path / "work"
+    for name, text in {**config, rules: "*.log\nnotes/\n"}.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    make(root, "a.log", "keep.log", "x.txt", "notes/n.txt")
+    for name in ("a.log", "keep.log"):
+        (root / name).write_text("word\n")
+    (root / ".gitignore").write_text("!keep.log\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_SYSTEM": "/dev/null"}
+    disk = trio.CapacityLimiter(1)
+
+    listed = await call(GlobTool(root, disk), pattern="*")
+    found = await call(SearchFilesTool(root, disk), pattern="word")
+
+    assert listed.content.split() == git_files(root, environment)
+    assert listed.content.split() == [".gitignore", "keep.log", "x.txt"]
+    assert found.content == "keep.log\n1: word"
 
 
 @pytest.fixture(scope="module")
