@@ -7,7 +7,6 @@ and on leaving both are waited for, not for long.
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +19,7 @@ from odek.memory.buffer import TurnNote
 from odek.memory.drain import Drain, open_drained_jobs
 from odek.messages import Message
 from odek.text import clip_line
+from odek.timestamps import current_timestamp
 from odek.trust.audit import AuditRecord, AuditTrail, Decision, Diverged, Ingest, digest_of
 from odek.trust.fence import fenced
 from odek.trust.paths import Where, literal, reads_outside
@@ -77,7 +77,7 @@ class Auditor:
         sha256, size_bytes = digest_of(content)
         self._record(
             Ingest(
-                time=_now(),
+                time=current_timestamp(),
                 turn=self._parts.turn() if turn is None else turn,
                 source=self._short(source),
                 sha256=sha256,
@@ -103,7 +103,7 @@ class Auditor:
         if told := self._heard.pop(request.call_id, None):
             self._record(
                 Decision(
-                    time=_now(),
+                    time=current_timestamp(),
                     turn=self._parts.turn(),
                     call_id=told.call_id,
                     tool=told.name,
@@ -170,7 +170,7 @@ class Auditor:
     def _diverged_record(self, found: "Divergence", turn: int) -> Diverged:
         action = found.action
         return Diverged(
-            time=_now(),
+            time=current_timestamp(),
             turn=turn,
             how=found.how,
             kind=found.resource.kind,
@@ -236,7 +236,3 @@ def _told(record: Diverged) -> TurnDivergence:
     return TurnDivergence(
         record.how, record.kind, record.resource, record.source, record.evidence, record.tool, record.summary
     )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,7 +1,6 @@
 """What a turn of one session is given by the memory, and the record of why."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,6 +12,7 @@ from odek.memory.recollection import Recalled
 from odek.memory.service import Memory
 from odek.messages import CONTEXT_NAME, Message, SystemMessage
 from odek.text import clip_bytes
+from odek.timestamps import current_timestamp
 
 if TYPE_CHECKING:
     from odek.memory.journal import Origin
@@ -164,7 +164,7 @@ class TurnContext:
         from odek.memory.why import WhyLog, WhyRecord
 
         record = WhyRecord(
-            time=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            time=current_timestamp("seconds"),
             turn=self._session.turns + 1,
             query=self._mask(query),
             considered=(

@@ -6,7 +6,6 @@ lines, and a person can read it with ordinary tools.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -14,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from odek.events import Usage
 from odek.messages import Message
 
-__all__ = ["TASK_LIMIT_BYTES", "Document", "Header", "assemble", "now"]
+__all__ = ["TASK_LIMIT_BYTES", "Document", "Header", "assemble"]
 
 TASK_LIMIT_BYTES = 2048
 """The task is a title here, its whole text is a message; the list reads a few kilobytes of a file."""
@@ -54,8 +53,3 @@ def assemble(header: Header, messages: Sequence[bytes]) -> bytes:
     """Return the file with ``header`` and the encoded ``messages``."""
     body = b",\n".join(messages)
     return b"".join((msgspec.json.encode(header)[:-1], b',"messages":[\n', body, b"\n]}\n"))
-
-
-def now() -> str:
-    """Return the time of the wall clock, in UTC."""
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

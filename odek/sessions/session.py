@@ -9,9 +9,10 @@ import trio
 
 from odek.events import Usage
 from odek.messages import Message, UserMessage
-from odek.sessions.document import Header, now
+from odek.sessions.document import Header
 from odek.sessions.masking import clean
 from odek.text import first_line, without_surrogates
+from odek.timestamps import current_timestamp
 
 __all__ = ["Session", "Writer"]
 
@@ -181,7 +182,7 @@ class Session:
             return
         header = msgspec.structs.replace(
             self._header,
-            updated_at=now(),
+            updated_at=current_timestamp(),
             model=without_surrogates(self.model),
             turns=self.turns,
             task=without_surrogates(self._header.task),

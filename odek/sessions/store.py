@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from odek.errors import StoreBusyError, StoreError
-from odek.sessions.document import Header, now
+from odek.sessions.document import Header
 from odek.sessions.masking import Mask
 from odek.sessions.names import LOCKS, audit_path, lock_path, new_id, session_path
 from odek.sessions.session import Session
@@ -17,6 +17,7 @@ from odek.sessions.turns import turns_of
 from odek.sessions.writer import SessionWriter
 from odek.storage.files import ensure_directory, read_file, remove_file
 from odek.storage.locks import HeldLock, hold
+from odek.timestamps import current_timestamp
 
 if TYPE_CHECKING:
     from odek.sessions.heads import Head
@@ -69,7 +70,7 @@ class SessionStore:
             StoreError: the directory cannot be used.
         """
         session = new_id(datetime.now(UTC).strftime("%Y%m%d"))
-        header = Header(id=session, created_at=now(), model=model, task=task, sandbox=sandbox)
+        header = Header(id=session, created_at=current_timestamp(), model=model, task=task, sandbox=sandbox)
         writer = SessionWriter(session_path(self._directory, session), self._own(session), self._mask)
         return Session(header, (), writer, buffer_lines=self._buffer_lines)
 
@@ -139,7 +140,7 @@ class SessionStore:
             kept = len(found) - len(gone)
             if gone:
                 writer.leave_out(reading.messages, gone)
-                header = msgspec.structs.replace(reading.header, updated_at=now(), turns=kept)
+                header = msgspec.structs.replace(reading.header, updated_at=current_timestamp(), turns=kept)
                 writer.write(header, reading.messages)
         finally:
             writer.close()

@@ -9,7 +9,6 @@ Everything here blocks.
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -19,6 +18,7 @@ import msgspec
 from odek.errors import StoreBusyError, StoreError
 from odek.storage.files import ensure_directory, read_file, remove_file, replace_file, sweep_temporaries
 from odek.storage.locks import HeldLock, exclusive, hold
+from odek.timestamps import current_timestamp
 
 __all__ = ["FAILURES_UNTIL_PARKED", "Claim", "Job", "JobQueue", "State"]
 
@@ -100,7 +100,7 @@ class JobQueue:
         job of this kind and key with another payload is replaced, its failures forgotten.
         """
         path = self._path(kind, key)
-        wanted = Job(kind=kind, key=key, payload=payload, created_at=_now())
+        wanted = Job(kind=kind, key=key, payload=payload, created_at=current_timestamp())
         if (there := _read(path)) is not None and there.payload == payload:
             return there
         with self._exclusive():
@@ -238,7 +238,3 @@ def _holder(path: Path) -> int | None:
     except StoreError:
         return None
     return None
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

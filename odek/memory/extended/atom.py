@@ -12,6 +12,8 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
+from odek.timestamps import timestamp
+
 __all__ = [
     "DEFAULT_CONFIDENCE",
     "PROJECT_BOUND",
@@ -190,5 +192,5 @@ def _date(text: str, modified_at: float) -> str:
     try:
         datetime.fromisoformat(text)
     except ValueError:
-        return datetime.fromtimestamp(modified_at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return timestamp(datetime.fromtimestamp(modified_at, UTC))
     return text

@@ -105,7 +105,7 @@ class MemoryModel:
         mask: Hides secrets.
         is_dedicated: Whether it is a model of the memory's own; only such a one is asked while a
             person waits.
-        timeout_seconds: Longest wait, unless a call says less.
+        timeout_seconds: Longest wait for an answer.
         max_tokens: Longest answer; 0 leaves it to the endpoint.
         temperature: Randomness.
     """

@@ -16,6 +16,7 @@ from odek.memory.extended.user_model import Focus
 from odek.storage.files import ensure_directory, read_file, replace_file
 from odek.storage.locks import exclusive
 from odek.text import clip_line
+from odek.timestamps import timestamp
 
 __all__ = ["PREVIEWED", "Nudge", "NudgeKind", "NudgeLog", "nudges_for"]
 
@@ -72,7 +73,7 @@ class NudgeLog:
             delivered = self._read()
             chosen = next((nudge for nudge in candidates if self._may_show(nudge, delivered)), None)
             if chosen is not None:
-                time = self._now().astimezone(UTC).isoformat(timespec="seconds")
+                time = timestamp(self._now())
                 entry = _Delivered(chosen.kind, chosen.atom_id, time)
                 kept = [each for each in delivered if age_days(each.time, self._now()) <= self._kept_days]
                 replace_file(self._directory / _FILE, msgspec.json.encode([*kept, entry]))

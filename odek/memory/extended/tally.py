@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from odek.errors import StoreError
 from odek.storage.files import ensure_directory, read_file, replace_file
 from odek.storage.locks import exclusive
+from odek.timestamps import timestamp
 
 __all__ = ["Counted", "Tally"]
 
@@ -68,7 +69,7 @@ class Tally:
             return
         with self._locked():
             known = self.read()
-            last = self._now().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            last = timestamp(self._now())
             for name, count in new.items():
                 before = known[name].count if name in known else 0
                 known[name] = Counted(before + count, last)

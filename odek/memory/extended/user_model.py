@@ -7,7 +7,7 @@ fails is left out, as one that a stranger planted would be. Blocking.
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -20,6 +20,7 @@ from odek.memory.extended.scoring import age_days
 from odek.storage.files import ensure_directory, read_file, replace_file
 from odek.storage.locks import exclusive
 from odek.text import clip_line
+from odek.timestamps import timestamp
 from odek.trust.scan import scan
 
 __all__ = ["FIELDS", "Focus", "Inference", "Pending", "UserModel", "UserModelFile", "style_directive"]
@@ -211,7 +212,7 @@ class UserModelFile:
             value=value,
             evidence=evidence if scan(evidence) is None else "",
             confidence=max([as_confidence(inference.confidence, 0.5), *(each.confidence for each in same)]),
-            created_at=self._now().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            created_at=timestamp(self._now()),
         )
         others = [each for each in model.pending_review if each not in same]
         kept = [*others, pending][-self._settings.user_state_max_pending :]

@@ -25,6 +25,7 @@ from odek.memory.extended.atom import (
 )
 from odek.memory.extended.atom_store import QUARANTINE, AtomStore
 from odek.text import clip_bytes
+from odek.timestamps import timestamp
 from odek.trust.scan import scan
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def judge(
         type=draft.type,
         source_class=draft.source_class,
         # To the microsecond: of two decisions in one message, the later one holds.
-        created_at=now.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        created_at=timestamp(now, "microseconds"),
         confidence=draft.confidence,
         session=origin.session,
         turn=origin.turn,
