@@ -18,6 +18,7 @@ from odek.messages import (
     SystemMessage,
     ToolMessage,
     UserMessage,
+    is_context,
 )
 from odek.text import clip_middle
 
@@ -188,7 +189,7 @@ def _removable_groups(messages: Sequence[Message]) -> list[tuple[int, ...]]:
     if not users:
         return []
     first_user, newest = users[0], users[-1]
-    while newest > first_user and _is_context(messages[newest - 1]):
+    while newest > first_user and is_context(messages[newest - 1]):
         newest -= 1
     batches: list[tuple[int, ...]] = []
     exchanges: list[tuple[int, ...]] = []
@@ -201,18 +202,14 @@ def _removable_groups(messages: Sequence[Message]) -> list[tuple[int, ...]]:
                 end += 1
             batches.append(tuple(range(index, end)))
         elif first_user < index < newest:
-            asks = isinstance(message, UserMessage) or _is_context(message)
-            if (asks and not _is_context(messages[index - 1])) or not exchanges:
+            asks = isinstance(message, UserMessage) or is_context(message)
+            if (asks and not is_context(messages[index - 1])) or not exchanges:
                 exchanges.append(())
             exchanges[-1] += (index,)
         index = end
     if batches and batches[-1][-1] == len(messages) - 1:
         batches.pop()  # the model has not read these results yet
     return batches + exchanges
-
-
-def _is_context(message: Message) -> bool:
-    return isinstance(message, SystemMessage) and message.name == CONTEXT_NAME
 
 
 def _shorten(messages: Sequence[Message], shortened: Mapping[int, int]) -> Sequence[Message]:

@@ -18,6 +18,7 @@ __all__ = [
     "ToolCall",
     "ToolMessage",
     "UserMessage",
+    "is_context",
 ]
 
 CONTEXT_NAME = "odek_context"
@@ -81,3 +82,8 @@ class ToolMessage(msgspec.Struct, frozen=True, tag_field="role", tag="tool"):
 
 
 Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+
+
+def is_context(message: Message) -> bool:
+    """Tell whether the runtime itself added ``message`` behind the history, beside a question."""
+    return isinstance(message, SystemMessage) and message.name == CONTEXT_NAME

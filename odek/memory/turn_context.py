@@ -10,7 +10,7 @@ from odek.errors import StoreError
 from odek.memory.context_text import context_text, shown_episodes
 from odek.memory.recollection import Recalled
 from odek.memory.service import Memory
-from odek.messages import CONTEXT_NAME, Message, SystemMessage
+from odek.messages import Message, is_context
 from odek.text import clip_bytes
 from odek.timestamps import current_timestamp
 
@@ -111,11 +111,9 @@ class TurnContext:
             from odek.memory.extract import without_outside
 
             query = without_outside(query)  # what a page says does not decide what is remembered
-        earlier = [
-            message.content
-            for message in self._session.messages
-            if isinstance(message, SystemMessage) and message.name == CONTEXT_NAME
-        ][-REPEAT_AFTER_TURNS:]
+        earlier = [message.content for message in self._session.messages if is_context(message)][
+            -REPEAT_AFTER_TURNS:
+        ]
         wanted = self._question(query)
         recalled = await self._memory.recall(
             wanted,

@@ -19,6 +19,7 @@ from odek.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    is_context,
 )
 
 __all__ = ["NO_ANSWER", "NO_RESULT", "Repaired", "repair"]
@@ -89,7 +90,7 @@ def _with_system_in_front(messages: Sequence[Message], counts: Counter[str]) -> 
     plain = [
         index
         for index, message in enumerate(result)
-        if isinstance(message, SystemMessage) and message.name != CONTEXT_NAME
+        if isinstance(message, SystemMessage) and not is_context(message)
     ]
     for index in plain[1:]:
         counts["system"] += 1

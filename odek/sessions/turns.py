@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from odek.messages import CONTEXT_NAME, Message, SystemMessage, ToolMessage, UserMessage
+from odek.messages import Message, SystemMessage, ToolMessage, UserMessage, is_context
 
 __all__ = ["removable_groups", "turns_of"]
 
@@ -17,7 +17,7 @@ def turns_of(messages: Sequence[Message]) -> list[range]:
     for index, message in enumerate(messages):
         if isinstance(message, UserMessage):
             start = index
-            while start > 0 and _is_context(messages[start - 1]):
+            while start > 0 and is_context(messages[start - 1]):
                 start -= 1
             starts.append(start)
     if not starts:
@@ -45,9 +45,5 @@ def removable_groups(messages: Sequence[Message]) -> list[range]:
     return [*older, *(range(start, end) for start, end in pairwise(starts))]
 
 
-def _is_context(message: Message) -> bool:
-    return isinstance(message, SystemMessage) and message.name == CONTEXT_NAME
-
-
 def _begins_with_instructions(messages: Sequence[Message]) -> bool:
-    return isinstance(messages[0], SystemMessage) and not _is_context(messages[0])
+    return isinstance(messages[0], SystemMessage) and not is_context(messages[0])
