@@ -26,7 +26,7 @@ _VERBS = {
     "session_search": "searched sessions for",
 }
 # How a plan is kept says nothing of what was done.
-_SILENT = frozenset({"plan", "update_plan"})
+_SILENT = frozenset({"plan"})
 
 
 class TurnNote(msgspec.Struct, frozen=True, kw_only=True):

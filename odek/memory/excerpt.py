@@ -19,7 +19,7 @@ SNIPPET_CHARACTERS = 240
 _TELLING_CHARACTERS = 3
 
 
-def quotation(passage: str, query: str, limit_bytes: int = QUOTATION_BYTES) -> str:
+def quotation(passage: str, query: str) -> str:
     """Return the lines of ``passage`` around the one that shares most words with ``query``."""
     lines = [line for line in passage.splitlines() if line.strip()]
     if not lines:
@@ -30,9 +30,9 @@ def quotation(passage: str, query: str, limit_bytes: int = QUOTATION_BYTES) -> s
     # Stems are beginnings of words as a rule, so that looking for them is enough to find the place.
     shared = [sum(map(line.__contains__, wanted)) for line in folded]
     first = last = shared.index(max(shared))
-    room = limit_bytes - sizes[first]
+    room = QUOTATION_BYTES - sizes[first]
     if room < 0:
-        return _around(lines[first], folded[first], wanted, limit_bytes)
+        return _around(lines[first], folded[first], wanted)
     while True:
         around = [at for at in (last + 1, first - 1) if 0 <= at < len(lines) and sizes[at] < room]
         if not around:
@@ -40,7 +40,7 @@ def quotation(passage: str, query: str, limit_bytes: int = QUOTATION_BYTES) -> s
         at = max(around, key=shared.__getitem__)
         first, last = min(first, at), max(last, at)
         room -= sizes[at] + 1
-    return clip_bytes("\n".join(lines[first : last + 1]), limit_bytes)
+    return clip_bytes("\n".join(lines[first : last + 1]), QUOTATION_BYTES)
 
 
 @lru_cache(maxsize=8)  # a turn quotes three episodes about one question
@@ -49,12 +49,12 @@ def _wanted(query: str) -> frozenset[str]:
     return frozenset(word for word in words if len(word) >= _TELLING_CHARACTERS)
 
 
-def _around(line: str, folded: str, wanted: frozenset[str], limit_bytes: int) -> str:
+def _around(line: str, folded: str, wanted: frozenset[str]) -> str:
     """Return the part of a long line that begins a little before the first of the words."""
     places = [at for word in wanted if (at := folded.find(word)) >= 0]
-    begin = max(min(places, default=0) - limit_bytes // 4, 0)
+    begin = max(min(places, default=0) - QUOTATION_BYTES // 4, 0)
     begin = line.find(" ", begin) + 1 if begin else 0
-    return f"{'…' if begin else ''}{clip_bytes(line[begin:], limit_bytes)}"
+    return f"{'…' if begin else ''}{clip_bytes(line[begin:], QUOTATION_BYTES)}"
 
 
 def snippet(text: str, query: str) -> str:
