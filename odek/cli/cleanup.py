@@ -2,6 +2,8 @@
 
 import argparse
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 __all__ = ["add_arguments", "run"]
 
@@ -12,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Sweep the home directory and those in it."""
+    """Sweep the home directory and all below it."""
     from odek.home import home_directory
     from odek.sessions.child_usage import stale_usage
     from odek.sessions.store import SessionStore
@@ -23,8 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     home = home_directory(os.environ)
     remove = not arguments.dry_run
     sweep = sweep_temporaries if remove else abandoned_temporaries
-    places = [home, *sorted(path for path in home.glob("*/") if path.is_dir() and not path.is_symlink())]
-    found = [path for place in places for path in sweep(place)]
+    found = [path for place in _directories(home) for path in sweep(place)]
     found += SessionStore(home / "sessions").stale_locks(remove=remove)
     found += stale_usage(home, remove=remove)
     found += stale_worktrees(home, remove=remove)
@@ -34,3 +35,15 @@ def run(arguments: argparse.Namespace) -> int:
     if not found:
         print(f"nothing to clean up in {home}")
     return 0
+
+
+def _directories(home: Path) -> Iterator[Path]:
+    """Yield ``home`` and what lies below it, without what links lead to and the trees of worktrees."""
+    from odek.tools.worktree import WORKTREES
+
+    yield home
+    for place, names, _ in os.walk(home):
+        names[:] = sorted(name for name in names if not Path(place, name).is_symlink())
+        yield from (Path(place, name) for name in names)
+        if Path(place) == home / WORKTREES:  # each is somebody's, who holds it, or goes as a whole
+            names.clear()

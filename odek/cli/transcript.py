@@ -52,8 +52,8 @@ def _message(message: Message, width: int) -> Iterator[str]:
                 text = f"-> {call.name} {readable_arguments(call.arguments)}"
                 yield _INDENT + _one_line(text, width - len(_INDENT))
         case ToolMessage(content):
-            lines = len(content.splitlines())
-            more = f" (+{lines - 1:,} lines)" if lines > 1 else ""
+            left = len(content.splitlines()) - 1
+            more = f" (+{left:,} line{'s' if left > 1 else ''})" if left > 0 else ""
             yield _INDENT + _one_line(f"<- {first_line(content)}", width - len(_INDENT) - len(more)) + more
         case _:
             assert_never(message)

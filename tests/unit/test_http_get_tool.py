@@ -1,7 +1,6 @@
 """What ``http_get`` returns, how it stays bounded, and where it does not go."""
 
 import gzip
-import ipaddress
 import re
 import shutil
 import ssl
@@ -12,7 +11,6 @@ import pytest
 import trio
 
 from odek.errors import ToolError
-from odek.tools.addresses import is_public, refusal
 from odek.tools.http_get import BODY_BYTES, HttpGetTool
 from odek.tools.http_page import OUTPUT_BYTES
 from odek.tools.tool import ToolOutput
@@ -397,36 +395,3 @@ async def test_certificate_is_checked_against_the_name(nursery: trio.Nursery, tm
     with pytest.raises(ToolError, match=r"certificate not accepted, self.signed"):
         await fetch(f"https://localhost:{port}/")
     nursery.cancel_scope.cancel()
-
-
-@pytest.mark.parametrize(
-    ("address", "refused", "public"),
-    [
-        ("93.184.216.34", False, True),
-        ("127.0.0.1", False, False),
-        ("::1", False, False),
-        ("10.1.2.3", False, False),
-        ("100.64.0.1", False, False),
-        ("fd00::1", False, False),
-        ("169.254.1.1", True, False),
-        ("100.100.100.200", True, False),
-        ("fd00:ec2::254", True, False),
-        ("fe80::1", True, False),
-        ("0.1.2.3", True, False),
-        ("::", True, False),
-        ("255.255.255.255", True, False),
-        ("240.0.0.1", True, False),
-        ("ff02::1", True, False),
-        ("64:ff9b::a9fe:a9fe", True, False),
-        ("::a9fe:a9fe", True, False),
-        ("2002:a9fe:a9fe::1", True, False),
-        ("::ffff:10.0.0.1", False, False),
-        ("2606:4700::1111", False, True),
-    ],
-)
-def test_addresses(address: str, refused: bool, public: bool) -> None:
-    """An address is judged by what it means, IPv4 inside of IPv6 included."""
-    parsed = ipaddress.ip_address(address)
-
-    assert bool(refusal(parsed)) == refused
-    assert refused or is_public(parsed) == public

@@ -283,3 +283,18 @@ async def test_cleanup_sweeps_what_dead_processes_left(
         assert capsys.readouterr().out.splitlines() == [f"removed {name}" for name in names]
         main(["cleanup"])
         assert capsys.readouterr().out == f"nothing to clean up in {home}\n"
+
+
+def test_cleanup_sweeps_at_every_depth(home: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What lies deep below the home goes; what is in a worktree, or where a link leads, is let be."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (home / "linked").symlink_to(elsewhere)
+    deep, tree = home / "memory" / "extended" / "chunks", home / "worktrees" / "tree" / "src"
+    left = [place / f".x.json.{2**22 + 1}-0123456789abcdef.tmp" for place in (deep, tree, elsewhere)]
+    for path in left:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+
+    assert main(["cleanup"]) == 0
+
+    assert [path.exists() for path in left] == [False, True, True]
