@@ -1,7 +1,8 @@
 """Markdown inside a line: emphasis, code, links, escapes.
 
 The rules are CommonMark's where a terminal can show the difference. Reference links,
-entities and HTML are left as they are written.
+entities and HTML are left as they are written. Text is looked at once, however many
+pieces it arrives in, except for what a mark of code or of a link holds up.
 """
 
 import re
@@ -13,25 +14,21 @@ from odek.cli.layout import Span
 from odek.cli.style import Attr, Style
 from odek.patterns import late_pattern
 
-__all__ = ["Inline", "parse_inline"]
+__all__ = ["InlineText", "parse_inline"]
 
 _SPECIAL: Final = late_pattern(r"[\\`*_~\[\]!<]")
 _PUNCTUATION: Final = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _CODE_SPAN: Final = late_pattern(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _DUNDER: Final = late_pattern(r"__\w+__(?!_)")  # a name of Python's; nobody sets one word in bold this way
+_DUNDER_OPEN: Final = late_pattern(r"__\w+$")
 _AUTOLINK: Final = late_pattern(r"<((?:https?|mailto|ftp)[^\s<>]*)>")
 # One level of brackets or parentheses inside; deeper ones do not occur in prose.
 _LINK: Final = late_pattern(
     r"(!?)\[((?:[^\[\]\\]|\\.|\[[^\[\]]*\])*)\]\(\s*(<[^<>]*>|(?:[^\s()\\]|\\.|\([^\s()]*\))*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
 )
-_LINK_OPEN: Final = late_pattern(r"\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*(?:\]\([^()]*(?:\([^()]*\)[^()]*)*)?$")
-
-
-class Inline(msgspec.Struct, frozen=True):
-    """Parsed text; ``is_open`` says that text to come could still change how it reads."""
-
-    spans: list[Span]
-    is_open: bool
+_LINK_OPEN: Final = late_pattern(
+    r"!?\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*(?:\[[^\[\]]*|\]\([^()]*(?:\([^()]*\)[^()]*)*)?$"
+)
 
 
 class _Run(msgspec.Struct):
@@ -51,77 +48,136 @@ class _Piece(msgspec.Struct):
     run: _Run | None = None
 
 
-def parse_inline(text: str, style: Style, *, complete: bool) -> Inline:
-    """Return ``text`` as spans.
-
-    Args:
-        text: a line, or the part of it that has arrived.
-        style: decides whether code and struck text keep their marks.
-        complete: nothing follows, so that unmatched marks are plain text.
-    """
+def parse_inline(text: str, style: Style) -> list[Span]:
+    """Return a whole line as spans; ``style`` decides whether code and struck text keep their marks."""
     if not _SPECIAL.search(text):
-        return Inline([Span(text)], is_open=False)
-    pieces, is_open = _split(text, style, complete=complete)
-    _match_emphasis(pieces, keep_strike=not style.color)
-    spans: list[Span] = []
-    for piece in pieces:
-        if piece.run is None:
-            spans.append(Span(piece.text, piece.attr))
-        elif piece.run.left:
-            spans.append(Span(piece.run.char * piece.run.left, piece.attr))
-            is_open = is_open or piece.run.can_open
-    return Inline(spans, is_open=is_open and not complete)
+        return [Span(text)]
+    line = InlineText(style)
+    line.feed(text, complete=True)
+    return line.take()
 
 
-def _split(text: str, style: Style, *, complete: bool) -> tuple[list[_Piece], bool]:
-    """Cut ``text`` into literal pieces and runs; say whether code or a link is unfinished."""
-    pieces: list[_Piece] = []
-    is_open = False
-    position = 0
-    while match := _SPECIAL.search(text, position):
-        start = match.start()
-        if start > position:
-            pieces.append(_Piece(text[position:start]))
-        char = text[start]
-        position = start + 1
-        if char == "\\":
-            escaped = text[position : position + 1]
-            if escaped in _PUNCTUATION:
-                pieces.append(_Piece(escaped))
-                position += 1
-                continue
-        elif char == "`":
-            if found := _CODE_SPAN.match(text, start):
-                pieces.append(_code(found, style))
-                position = found.end()
-                continue
-            position = start + _run_length(text, start)
-            is_open = True
-        elif char == "_" and (found := _DUNDER.match(text, start)):
-            position = found.end()
+class InlineText:
+    """Text that arrives word by word, until nothing that follows can change how it reads."""
+
+    def __init__(self, style: Style) -> None:
+        self._style = style
+        self._text = ""
+        self._position = 0  # up to here the text is in pieces
+        self._pieces: list[_Piece] = []
+        # Where the runs are that may still open emphasis, those of each character in order.
+        self._openers: dict[str, list[int]] = {"*": [], "_": [], "~": []}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether text to come could still change how this reads; False for complete text."""
+        return self._position < len(self._text) or any(self._openers.values())
+
+    def feed(self, text: str, *, complete: bool = False) -> None:
+        """Add text that ends with a whole word.
+
+        Args:
+            text: what has arrived.
+            complete: nothing follows, so that unmatched marks are plain text.
+        """
+        self._text += text
+        text, position = self._text, self._position
+        while match := _SPECIAL.search(text, position):
+            start = match.start()
+            if start > position:
+                self._pieces.append(_Piece(text[position:start]))
+            position = start
+            end = self._take_mark(start, complete=complete)
+            if end is None and not complete:
+                break
+            position = end or start + _mark_length(text, start)
+            if end is None:
+                self._pieces.append(_Piece(text[start:position]))
+        else:
+            self._pieces.append(_Piece(text[position:]))
+            position = len(text)
+        self._position = position
+        if complete:
+            self._openers = {char: [] for char in self._openers}
+
+    def take(self) -> list[Span]:
+        """Return what was fed, as spans, and begin anew; the text must not be open."""
+        spans: list[Span] = []
+        for piece in self._pieces:
+            run = piece.run
+            text = piece.text if run is None else run.char * run.left
+            if text:
+                spans.append(Span(text, piece.attr))
+        self._text, self._position = "", 0
+        self._pieces.clear()
+        return spans
+
+    def _take_mark(self, start: int, *, complete: bool) -> int | None:
+        """Put the mark at ``start`` in pieces; return where it ends, None if that is still to come."""
+        text, char = self._text, self._text[start]
+        end = start + 1
+        found: re.Match[str] | None
+        if char == "\\" and text[end : end + 1] in _PUNCTUATION:
+            self._pieces.append(_Piece(text[end : end + 1]))
+            return end + len(text[end : end + 1])
+        if char == "`":
+            if not (found := _CODE_SPAN.match(text, start)):
+                return None
+            self._pieces.append(_code(found, self._style))
+            return found.end()
+        if char == "_" and (found := _DUNDER.match(text, start)):
+            end = found.end()
         elif char in "*_~":
-            position = start + _run_length(text, start)
-            pieces.append(_Piece(run=_run(text, start, position)))
-            continue
-        elif char == "<":
-            if found := _AUTOLINK.match(text, start):
-                pieces.append(_Piece(found[1], Attr.UNDERLINE))
-                position = found.end()
-                continue
+            return self._take_run(start, complete=complete)
+        elif char == "<" and (found := _AUTOLINK.match(text, start)):
+            self._pieces.append(_Piece(found[1], Attr.UNDERLINE))
+            return found.end()
         elif char in "![":
             if found := _LINK.match(text, start):
-                pieces.extend(_link(found, style))
-                position = found.end()
-                continue
-            if char == "[" and not complete and _LINK_OPEN.match(text, start):
-                is_open = True
-        pieces.append(_Piece(text[start:position]))
-    pieces.append(_Piece(text[position:]))
-    return pieces, is_open
+                self._pieces.extend(_link(found, self._style))
+                return found.end()
+            if _LINK_OPEN.match(text, start):
+                return None
+        self._pieces.append(_Piece(text[start:end]))
+        return end
+
+    def _take_run(self, start: int, *, complete: bool) -> int | None:
+        end = start + _mark_length(self._text, start)
+        run = _run(self._text, start, end)
+        if run.can_open and not complete and _DUNDER_OPEN.match(self._text, start):
+            return None
+        self._pieces.append(_Piece(run=run))
+        if run.can_close:
+            self._close(len(self._pieces) - 1, run)
+        if run.can_open and run.left:
+            self._openers[run.char].append(len(self._pieces) - 1)
+        return end
+
+    def _close(self, closer: int, run: _Run) -> None:
+        """Pair a closing run with the nearest opening ones, and mark what lies between."""
+        while run.left:
+            openers = ((at, self._pieces[at].run) for at in reversed(self._openers[run.char]))
+            opener, opening = next((found for found in openers if _opens(found[1], run)), (0, None))
+            if opening is None:
+                return
+            count = 2 if run.left >= 2 and opening.left >= 2 else 1
+            attr = Attr.STRIKE if run.char == "~" else Attr.BOLD if count == 2 else Attr.ITALIC
+            opening.left -= count
+            run.left -= count
+            # An opener that was passed over can no longer match.
+            for passed in self._openers.values():
+                while passed and (passed[-1] > opener or (passed[-1] == opener and not opening.left)):
+                    passed.pop()
+            if run.char == "~" and not self._style.color:  # without it the text would say the opposite
+                self._pieces[opener], self._pieces[closer] = _Piece("~~"), _Piece("~~")
+            for piece in self._pieces[opener + 1 : closer]:
+                piece.attr |= attr
 
 
-def _run_length(text: str, start: int) -> int:
-    return len(text) - start - len(text[start:].lstrip(text[start]))
+def _mark_length(text: str, start: int) -> int:
+    """Return how long the run of one mark is; one of brackets stands alone."""
+    char = text[start]
+    return len(text) - start - len(text[start:].lstrip(char)) if char in "`*_~" else 1
 
 
 def _code(match: re.Match[str], style: Style) -> _Piece:
@@ -134,8 +190,7 @@ def _code(match: re.Match[str], style: Style) -> _Piece:
 def _link(match: re.Match[str], style: Style) -> list[_Piece]:
     """Show a link as its text and its target, so that the target can be read and copied."""
     image, label, target = match[1], match[2], match[3].strip("<>")
-    inner = parse_inline(label, style, complete=True)
-    pieces = [_Piece(span.text, span.attr) for span in inner.spans]
+    pieces = [_Piece(span.text, span.attr) for span in parse_inline(label, style)]
     if image:
         pieces = [_Piece("[image: "), *pieces, _Piece("]")]
     elif label == target:
@@ -168,35 +223,8 @@ def _is_border(char: str) -> bool:
     return not char.isalnum() or char >= "\u2e80"
 
 
-def _match_emphasis(pieces: list[_Piece], *, keep_strike: bool) -> None:
-    """Pair closing runs with the nearest opening ones and mark what lies between."""
-    closer = 0
-    while closer < len(pieces):
-        run = pieces[closer].run
-        if run is None or not run.can_close or not run.left:
-            closer += 1
-            continue
-        opener = next((at for at in range(closer - 1, -1, -1) if _opens(pieces[at].run, run)), None)
-        if opener is None:
-            closer += 1
-            continue
-        opening = pieces[opener].run
-        if opening is None:  # excluded by _opens; tells the type checker
-            return
-        count = 2 if run.left >= 2 and opening.left >= 2 else 1
-        attr = Attr.STRIKE if run.char == "~" else Attr.BOLD if count == 2 else Attr.ITALIC
-        opening.left -= count
-        run.left -= count
-        if run.char == "~" and keep_strike:
-            pieces[opener] = pieces[closer] = _Piece("~~")  # without it the text would say the opposite
-        for piece in pieces[opener + 1 : closer]:
-            piece.attr |= attr
-            if piece.run is not None:  # an opener that was passed over can no longer match
-                piece.run.can_open = piece.run.can_close = False
-
-
 def _opens(candidate: _Run | None, closer: _Run) -> bool:
-    if candidate is None or not candidate.can_open or not candidate.left or candidate.char != closer.char:
+    if candidate is None:
         return False
     # CommonMark's "rule of three", for runs that could do both.
     both = (candidate.can_close or closer.can_open) and candidate.char != "~"

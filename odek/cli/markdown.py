@@ -10,7 +10,7 @@ from typing import Final, Literal
 import msgspec
 
 from odek.cli.blocks import Bullet, Fence, Heading, Plain, Quote, Rule, TableRow, classify
-from odek.cli.inline import parse_inline
+from odek.cli.inline import InlineText, parse_inline
 from odek.cli.layout import Span, WordWrap, char_width, columns_of
 from odek.cli.nesting import Nesting
 from odek.cli.style import Attr, Style
@@ -51,11 +51,15 @@ class MarkdownStream:
         self._base = base
         self._width = max(width, 8)
         self._wrap = WordWrap(self._width, style)
+        self._inline = InlineText(style)
         self._nesting = Nesting(self._width, style)
         # What ``_buffer`` holds: a line of unknown kind, text that waits to be written, or
-        # a line of code; or the line is dealt with already.
+        # the beginning of a line of code, the rest of which is in ``_code``; or the line is
+        # dealt with already.
         self._mode: Literal["start", "text", "code", "done"] = "start"
         self._buffer = ""
+        self._code: list[str] = []
+        self._read = 0  # characters of the waiting text that were looked at
         self._attr = base
         self._is_heading = False
         self._fence: _OpenFence | None = None
@@ -75,7 +79,7 @@ class MarkdownStream:
 
     def finish(self) -> str:
         """End the text and return the rest; what was written then ends with a line end."""
-        if self._buffer or self._mode in {"text", "done"} or self._nesting.opens_item:
+        if self._buffer or self._code or self._mode in {"text", "done"} or self._nesting.opens_item:
             self._end_line()
         self._flush_table()
         return self._wrap.take()
@@ -100,8 +104,10 @@ class MarkdownStream:
                     self._start_line(complete=False)
                 case "text":
                     self._put_text(char)
-                case "code" | "done":
-                    self._buffer += char
+                case "code":
+                    self._code.append(char)
+                case "done":
+                    pass
 
     # -- one line -----------------------------------------------------------------------
 
@@ -152,6 +158,8 @@ class MarkdownStream:
                     self._put(line.lstrip(" ") if self._nesting.in_item else line)
 
     def _end_line(self) -> None:
+        self._buffer += "".join(self._code)
+        self._code.clear()
         if self._mode == "code":
             self._end_code_line()
         if self._mode == "start":
@@ -202,10 +210,11 @@ class MarkdownStream:
             self._flush_text(complete=full)
 
     def _flush_text(self, *, complete: bool) -> None:
-        inline = parse_inline(self._buffer, self._style, complete=complete)
-        if not inline.is_open:
-            self._wrap.add([Span(span.text, span.attr | self._attr) for span in inline.spans])
-            self._buffer = ""
+        self._inline.feed(self._buffer[self._read :], complete=complete)
+        self._read = len(self._buffer)
+        if not self._inline.is_open:
+            self._wrap.add([Span(span.text, span.attr | self._attr) for span in self._inline.take()])
+            self._buffer, self._read = "", 0
 
     def _begin_heading(self, level: int, text: str) -> None:
         self._open_line(self._base | Attr.BOLD | (Attr.UNDERLINE if level == 1 else Attr.NONE))
@@ -283,5 +292,5 @@ class MarkdownStream:
             self._wrap.end()
         for line in source if lines is None else ():
             self._wrap.start(prefix, prefix)
-            self._wrap.add(parse_inline(line, self._style, complete=True).spans)
+            self._wrap.add(parse_inline(line, self._style))
             self._wrap.end()

@@ -91,7 +91,7 @@ def _align(cell: str) -> Align:
 
 
 def _spans(cell: str, style: Style) -> Cell:
-    return parse_inline(cell, style, complete=True).spans
+    return parse_inline(cell, style)
 
 
 def _cell_width(cell: Cell) -> int:

@@ -1,5 +1,6 @@
 """What holds for the rendering of any text."""
 
+import re
 import time
 import unicodedata
 
@@ -7,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odek.cli.inline import InlineText, parse_inline
+from odek.cli.layout import Span
 from odek.cli.markdown import MarkdownStream
-from odek.cli.style import Style
+from odek.cli.style import Attr, Style
 
 # Pieces from which Markdown is made, besides arbitrary text, so that structure is common.
 PIECES = st.one_of(
@@ -22,7 +25,16 @@ PIECES = st.one_of(
     st.text(max_size=5),
 )
 TEXTS = st.lists(PIECES, max_size=40).map("".join)
+MARKS = [
+    *("*", "**", "***", "_", "__", "~~", "`", "``", "[", "](", ")", "!", "<https://a.b>", "\\", '"'),
+    *(" ", " ", " ", "word", "a.b", "__init__", "[a](b)", "![a](<b>)"),
+]
 STYLES = st.sampled_from([Style(color=True), Style(color=False), Style(color=False, unicode=False)])
+
+
+def attributed(spans: list[Span]) -> list[tuple[str, Attr]]:
+    """Return each character with its attributes."""
+    return [(char, span.attr) for span in spans for char in span.text]
 
 
 @settings(max_examples=60, deadline=None)
@@ -41,6 +53,22 @@ def test_output_does_not_depend_on_how_the_text_is_cut(
 
     assert "".join(map(stream.feed, pieces)) + stream.finish() == expected
     assert "".join(map(single.feed, text)) + single.finish() == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(MARKS), max_size=40).map("".join), STYLES)
+def test_words_that_arrive_one_by_one_read_as_the_whole_line(text: str, style: Style) -> None:
+    """Emphasis, code and links are found alike, and nothing that was given out reads otherwise later."""
+    line = InlineText(style)
+    spans: list[Span] = []
+    for word in re.findall("[^ ]* |[^ ]+$", text):
+        line.feed(word)
+        if not line.is_open:
+            spans += line.take()
+    line.feed("", complete=True)
+    spans += line.take()
+
+    assert attributed(spans) == attributed(parse_inline(text, style))
 
 
 @settings(max_examples=60, deadline=None)

@@ -86,6 +86,29 @@ def test_an_emphasis_that_never_ends_does_not_stall_the_text() -> None:
     assert "**word word" in stream.feed("**" + "word " * 200)
 
 
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("*a " * 1000, "*a " * 1000),
+        ("*a* " * 1000, "a " * 1000),
+        ("**a *b* c** " * 500, "a b c " * 500),
+        ("[a " * 1000, "[a " * 1000),
+        ("`a` [b](c) " * 500, "`a` b <c> " * 500),
+    ],
+)
+def test_marks_without_end_are_shown_as_ever(source: str, shown: str) -> None:
+    """However many there are: what is closed is emphasised, and the rest is text."""
+    assert render(source, 79).split() == shown.split()
+
+
+@pytest.mark.parametrize("start", ["```\n", "    "])
+def test_a_line_of_code_without_end_stays_a_line(start: str) -> None:
+    """Nothing of it is lost, wrapped or taken for a mark."""
+    line = "*_`|[x](y)\x1b" * 20_000
+
+    assert render(start + line) == "    " + line.replace("\x1b", r"\x1b") + "\n"
+
+
 def test_headings_keep_their_marks_without_colour() -> None:
     """A heading is bold in colour and keeps its number signs without."""
     assert render("## Title ##\n#hashtag") == "## Title\n#hashtag\n"
