@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 __all__ = ["add_arguments", "run"]
@@ -25,14 +26,18 @@ def run(arguments: argparse.Namespace) -> int:
     home = home_directory(os.environ)
     remove = not arguments.dry_run
     sweep = sweep_temporaries if remove else abandoned_temporaries
-    found = [path for place in _directories(home) for path in sweep(place)]
-    found += SessionStore(home / "sessions").stale_locks(remove=remove)
-    found += stale_usage(home, remove=remove)
-    found += stale_worktrees(home, remove=remove)
-    for path in found:
+    found = chain(
+        (path for place in _directories(home) for path in sweep(place)),
+        SessionStore(home / "sessions").stale_locks(remove=remove),
+        stale_usage(home, remove=remove),
+        stale_worktrees(home, remove=remove),
+    )
+    is_clean = True
+    for path in found:  # told at once: it may break off later
+        is_clean = False
         done = "removed" if remove else "would remove"
         print(f"{done} {visible(str(path.relative_to(home)), keep_newlines=False)}")
-    if not found:
+    if is_clean:
         print(f"nothing to clean up in {home}")
     return 0
 

@@ -103,14 +103,32 @@ def run(arguments: argparse.Namespace) -> int:
             tell_index([trimmed.id])
             print(f"{trimmed.id}: turns removed: {trimmed.removed}, kept: {trimmed.kept}")
         case "cleanup":
-            deleted, busy = store.delete_older(arguments.days)
-            tell_index([gone.id for gone in deleted])
-            for gone in deleted:
-                print("deleted " + _named(gone))
-            for session in busy:
-                print(f"kept {session}: a process has it open")
-            print(f"sessions deleted: {len(deleted)}")
+            return _clean_up(store, arguments.days)
     return 0
+
+
+def _clean_up(store: "SessionStore", days: int) -> int:
+    """Delete what is old and tell of each, also when it breaks off half-way."""
+    from odek.cli.last_words import say
+    from odek.cli.memory_stores import tell_index
+    from odek.sessions.store import Deleted
+
+    deleted: list[str] = []
+    failed = 0
+    try:
+        for outcome in store.delete_older(days):
+            if isinstance(outcome, Deleted):
+                deleted.append(outcome.id)
+                print("deleted " + _named(outcome))
+            elif outcome.is_busy:
+                print(f"kept {outcome.id}: a process has it open")
+            else:
+                failed += 1
+                say(outcome.reason)
+    finally:
+        tell_index(deleted)
+    print(f"sessions deleted: {len(deleted)}" + (f", failed: {failed}" if failed else ""))
+    return 1 if failed else 0
 
 
 def _list(directory: str, arguments: argparse.Namespace) -> None:

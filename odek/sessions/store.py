@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from odek.sessions.heads import Head
     from odek.sessions.reading import Reading
 
-__all__ = ["READ_LIMIT_BYTES", "Deleted", "SessionStore", "Trimmed"]
+__all__ = ["READ_LIMIT_BYTES", "Deleted", "NotDeleted", "SessionStore", "Trimmed"]
 
 READ_LIMIT_BYTES = 64 * 1024 * 1024
 """Twice what is written: a session that was edited by hand may have grown."""
@@ -40,6 +40,14 @@ class Deleted(msgspec.Struct, frozen=True):
     id: str
     task: str
     files: int
+
+
+class NotDeleted(msgspec.Struct, frozen=True):
+    """A session that should be gone and is not; ``is_busy`` if that is because a process has it open."""
+
+    id: str
+    reason: str
+    is_busy: bool
 
 
 class Trimmed(msgspec.Struct, frozen=True):
@@ -146,27 +154,24 @@ class SessionStore:
             writer.close()
         return Trimmed(reading.header.id, len(gone), kept)
 
-    def delete_older(self, days: int) -> tuple[list[Deleted], list[str]]:
-        """Delete the sessions unchanged for ``days``; return them, and the ids of those in use.
+    def delete_older(self, days: int) -> Iterator[Deleted | NotDeleted]:
+        """Delete the sessions unchanged for ``days``, and yield each when it is dealt with.
 
-        Raises:
-            StoreError: one of them cannot be removed; those before it are gone.
+        One that cannot be removed keeps no other.
         """
         from odek.sessions.heads import kept_originals, newest_first
 
         oldest_ns = time.time_ns() - days * _DAY_SECONDS * 10**9
-        deleted: list[Deleted] = []
-        busy: list[str] = []
         kept = kept_originals(self._directory)
         for session, changed_ns in newest_first(self._directory):
             if changed_ns < oldest_ns:
                 try:
                     gone = self._delete(session, kept.get(session, ()), changed_ns=changed_ns)
-                except StoreBusyError:
-                    busy.append(session)
+                except StoreError as error:
+                    yield NotDeleted(session, str(error), isinstance(error, StoreBusyError))
                 else:
-                    deleted += [gone] if gone is not None else []
-        return deleted, busy
+                    if gone is not None:
+                        yield gone
 
     def stale_locks(self, *, remove: bool) -> Iterator[Path]:
         """Yield the locks that belong to no session and no process, and ``remove`` them.

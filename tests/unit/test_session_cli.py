@@ -12,6 +12,7 @@ import trio
 from odek.cli.layout import columns_of
 from odek.cli.main import main
 from odek.messages import AssistantMessage, ToolMessage, UserMessage
+from odek.sessions.names import audit_path
 from odek.sessions.store import SessionStore
 from tests.support.permissions import locked
 from tests.support.sessions import ask, call, conversation, files_in, save_session, write_foreign
@@ -225,6 +226,28 @@ def test_cleanup_of_sessions_names_each(home: Path, capsys: Output) -> None:
 
     assert capsys.readouterr().out == "deleted 20260101-old: an old task\nsessions deleted: 1\n"
     assert set(files_in(home / "sessions")) == {"20260101-new.json"}
+
+
+def test_a_session_that_cannot_be_deleted_keeps_no_other(home: Path, capsys: Output) -> None:
+    """Each that is gone is named, the one that is not with the reason, and the status tells of it."""
+    names = ["20260101-first", "20260101-stuck", "20260101-last"]
+    for age, name in enumerate(names, 3):
+        path = write_foreign(home / "sessions", name, [])
+        os.utime(path, (time.time() - age * 86_400,) * 2)
+    record = audit_path(home / "sessions", names[1])
+    record.mkdir(parents=True)
+
+    assert main(["session", "cleanup", "2"]) == 1
+
+    told = capsys.readouterr()
+    assert told.out.splitlines() == [
+        "deleted 20260101-first: an old task",
+        "deleted 20260101-last: an old task",
+        "sessions deleted: 2, failed: 1",
+    ]
+    assert told.err.startswith(f"odek: cannot remove {record}: ")
+    assert told.err.count("\n") == 1
+    assert [path.stem for path in (home / "sessions").glob("*.json")] == [names[1]]
 
 
 @pytest.mark.parametrize(

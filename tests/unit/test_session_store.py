@@ -13,7 +13,7 @@ from odek.errors import StoreBusyError, StoreError
 from odek.events import Usage
 from odek.messages import AssistantMessage, ToolMessage, UserMessage
 from odek.sessions.heads import newest_first, read_head
-from odek.sessions.store import SessionStore
+from odek.sessions.store import Deleted, NotDeleted, SessionStore
 from odek.storage.locks import hold
 from tests.support.sessions import ask, call, conversation, files_in, save_session, write_foreign
 
@@ -327,10 +327,13 @@ def test_cleaning_up_deletes_what_is_old_and_not_in_use(store: SessionStore, dir
             os.utime(path, (time.time() - 11 * 86_400,) * 2)
 
     with store.open("20260101-used"):
-        deleted, busy = store.delete_older(10)
+        outcomes = {outcome.id: outcome for outcome in store.delete_older(10)}
 
-    assert [gone.id for gone in deleted] == ["20260101-old"]
-    assert busy == ["20260101-used"]
+    old, used = outcomes.pop("20260101-old"), outcomes.pop("20260101-used")
+    assert isinstance(old, Deleted)
+    assert isinstance(used, NotDeleted)
+    assert used.is_busy
+    assert not outcomes
     assert sorted(path.stem for path in directory.glob("*.json")) == ["20260101-new", "20260101-used"]
 
 
@@ -346,8 +349,7 @@ async def test_a_session_that_is_continued_during_a_cleanup_stays(
     result: list[list[str]] = []
 
     def clean_up() -> None:
-        deleted, _ = store.delete_older(10)
-        result.append([gone.id for gone in deleted])
+        result.append([gone.id for gone in store.delete_older(10) if isinstance(gone, Deleted)])
 
     with ExitStack() as held, trio.fail_after(10):
         for name in names[1:-1]:
