@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from odek.errors import StoreBusyError
+from odek.index.damage import IndexDamagedError
 from odek.index.document import ANY, Document, Filter, Hit, cleaned
 from odek.index.fusion import fuse
 from odek.index.generations import Generations
-from odek.index.lexical import IndexDamagedError, LexicalIndex
+from odek.index.lexical import LexicalIndex
 from odek.index.query import Asked, ask
 from odek.index.records import FORMAT
 from odek.index.scan import scan
@@ -103,7 +104,7 @@ class Index:
         """Return how many documents are in the index as it is on disk now; 0 without one."""
         lexical = self._generations.refresh()
         try:
-            return lexical.count() if lexical is not None else 0
+            return lexical.snapshot.count() if lexical is not None else 0
         except IndexDamagedError as error:
             self._generations.give_up(error)
             return 0
@@ -149,12 +150,12 @@ class Index:
         known = vectors.versions()  # before the documents: a vector never comes before its document
         if (lexical := self._generations.refresh()) is None:
             return []
-        heads = lexical.heads()
+        heads = lexical.snapshot.heads()
         vectors.keep(known, heads.versions)
         admitted = Sieve(where).admits_all(heads.bits, heads.projects)
         missing = [at for at in vectors.missing(heads.versions) if admitted[at]]
         missing = missing[-limit:] if limit > 0 else []
-        return [(heads.versions[at], lexical.text_at(heads.addresses[at])) for at in missing]
+        return [(heads.versions[at], lexical.snapshot.stored_at(heads.addresses[at]).text) for at in missing]
 
     def set_vectors(self, vectors: "Mapping[int, Vector]") -> None:
         """Give documents their vectors, by version; for versions that are gone nothing is done.
@@ -168,7 +169,7 @@ class Index:
         lexical = self._generations.refresh()
         if self._vectors is None or lexical is None:
             return
-        heads = lexical.heads(vectors)
+        heads = lexical.snapshot.heads(vectors)
         labels = dict(zip(heads.versions, zip(heads.bits, heads.projects, strict=True), strict=True))
         self._vectors.put(vectors, labels)
 
@@ -245,7 +246,7 @@ class Index:
             return True
         known = self._vectors.versions()  # before the documents, as in ``without_vectors``
         if (lexical := self._generations.refresh()) is not None:
-            self._vectors.keep(known, lexical.heads().versions)
+            self._vectors.keep(known, lexical.snapshot.heads().versions)
             self._vectors.compact()
         return True
 
@@ -302,11 +303,11 @@ class Index:
         if vector is not None and self._vectors is not None:
             closeness = self._vectors.closeness(vector, where)
         if closeness is None:
-            candidates = lexical.candidates(asked, count, where, least=floor)
+            candidates = lexical.snapshot.candidates(asked, count, where, least=floor)
         else:
-            by_words = lexical.candidates(asked, count, where)
+            by_words = lexical.snapshot.candidates(asked, count, where)
             candidates = fuse(by_words, closeness, count, least=floor, telling=RELEVANCE_FLOOR)
-        found = lexical.load(candidates, count)
+        found = lexical.snapshot.load(candidates, count)
         return [
             Hit(
                 each.stored.id,

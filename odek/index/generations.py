@@ -16,7 +16,8 @@ from typing import TypeAlias
 import msgspec
 
 from odek.errors import StoreBusyError, StoreError
-from odek.index.lexical import IndexDamagedError, LexicalIndex
+from odek.index.damage import IndexDamagedError
+from odek.index.lexical import LexicalIndex
 from odek.storage.files import PRIVATE_DIRECTORY, describe, read_file, replace_file
 from odek.storage.locks import HeldLock, exclusive, hold
 

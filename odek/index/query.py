@@ -37,6 +37,13 @@ _PART_WEIGHT = 0.8
 _LEAST_SHARE = 0.2
 # More terms are in a pasted page alone; the most telling ones find it.
 _MAX_TERMS = 128
+
+# Among hundreds of thousands of texts the terms that so many have take most of the time and say least. They
+# are looked up where the others were found. Together they count no more than so much, and than such a share
+# of all terms, so that it can nearly always be told that what has little but them is not among the best.
+_FREQUENT_TEXTS = 10_000
+_MOST_ASIDE = 4.0
+_MOST_ASIDE_SHARE = 0.2
 # A question is read so far: a pasted page asks with what it begins, and time stays bounded.
 _READ_CHARACTERS = 2_000
 
@@ -62,10 +69,12 @@ class Asked(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True):
     """What to ask of an index: terms with what each counts, weight times rarity.
 
-    A score times ``scale`` and the ``RELEVANCE_OF_KIND`` is a relevance.
+    Those of them that are ``aside`` are in very many texts, and count too little to find much by
+    themselves. A score times ``scale`` and the ``RELEVANCE_OF_KIND`` is a relevance.
     """
 
     terms: list[tuple[str, float]]
+    aside: list[tuple[str, float]]
     scale: float
 
 
@@ -116,7 +125,23 @@ def plan(asked: Asked, size: int, frequencies: Mapping[str, int]) -> Plan:
             terms.append((term, counts))
     if len(terms) > _MAX_TERMS:
         terms = sorted(terms, key=lambda term: -term[1])[:_MAX_TERMS]
-    return Plan(terms, _scale(asked, known, size) if asked.is_telling else 0.0)
+    scale = _scale(asked, known, size) if asked.is_telling else 0.0
+    if size < _FREQUENT_TEXTS:
+        return Plan(terms, [], scale)
+    return Plan(terms, _aside(terms, frequencies), scale)
+
+
+def _aside(terms: list[tuple[str, float]], frequencies: Mapping[str, int]) -> list[tuple[str, float]]:
+    """Return the terms that most texts have for what they count."""
+    most = min(_MOST_ASIDE, _MOST_ASIDE_SHARE * sum(counts for _, counts in terms))
+    frequent = [term for term in terms if frequencies[term[0]] >= _FREQUENT_TEXTS]
+    aside: list[tuple[str, float]] = []
+    for term in sorted(frequent, key=lambda term: term[1] / frequencies[term[0]]):
+        most -= term[1]
+        if most < 0:
+            break
+        aside.append(term)
+    return aside
 
 
 def _beside(asked: Asked, known: dict[str, int], frequencies: Mapping[str, int]) -> dict[str, float]:
