@@ -28,6 +28,7 @@ keys:
   Enter                          send
   Alt-Enter, \\ at the end, ```   begin a new line
   Ctrl-C                         end the running turn; twice leaves
+  Ctrl-Z                         suspend; `fg` goes on
   Ctrl-D                         leave
 
 commands:

@@ -1,7 +1,9 @@
 """What the person types into the repl, one input of one or many lines at a time."""
 
 import os
+import signal
 import sys
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -23,6 +25,9 @@ __all__ = ["LineInput", "ReplInput", "TerminalInput", "needs_more", "open_repl_i
 
 _FENCES: Final = ("```", "~~~")
 _READ_BYTES: Final = 1 << 16
+
+STOP_SECONDS: Final = 0.2
+"""A signal to the own process arrives within milliseconds even on a busy machine; nobody notices the wait."""
 
 INPUT_LIMIT_BYTES: Final = 1024 * 1024
 """Of one input from a pipe, as of a task from one: a larger text is a file to attach."""
@@ -139,7 +144,7 @@ class TerminalInput:
     """Reads from the terminal with editing, history and completion.
 
     Enter sends, unless the input needs more; Alt-Enter makes a new line; pasted lines stay
-    together; Ctrl-C clears; Ctrl-D on an empty line ends.
+    together; Ctrl-C clears; Ctrl-Z suspends the program; Ctrl-D on an empty line ends.
     """
 
     def __init__(
@@ -215,6 +220,7 @@ def _make_session(entries: list[str], commands: Mapping[str, str], *, no_color: 
 
 
 def _key_bindings() -> "KeyBindings":
+    from prompt_toolkit.application import run_in_terminal
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
     bindings = KeyBindings()
@@ -233,11 +239,22 @@ def _key_bindings() -> "KeyBindings":
     def _alt_enter(event: KeyPressEvent) -> None:
         event.current_buffer.newline(copy_margin=False)
 
+    @bindings.add("c-z")
+    def _suspend(_event: KeyPressEvent) -> None:
+        run_in_terminal(_stop_job)  # as the shell left it; draws the input again afterwards
+
     @bindings.add("c-c")
     def _clear(event: KeyPressEvent) -> None:
         event.current_buffer.reset()
 
     return bindings
+
+
+def _stop_job() -> None:
+    """Stop this process, and those around it in its job; return when it goes on."""
+    os.kill(0, signal.SIGTSTP)
+    # Another thread takes the signal, a moment later; a job without a shell around it never stops.
+    time.sleep(STOP_SECONDS)
 
 
 def _completer(commands: Mapping[str, str]) -> "Completer":

@@ -1,6 +1,7 @@
 """Programs on a terminal of their own: the repl's editor, approvals beside a piped stdin, Ctrl-C."""
 
 import os
+import shutil
 import subprocess
 import sys
 import termios
@@ -119,6 +120,31 @@ async def test_the_editor_of_the_repl(tmp_path: Path) -> None:
             await type_and_wait(terminal, "\x04", "LEFT")
 
     assert history.read_text().startswith('"hello"\n"one \\ntwo"\n')
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash controls the job")
+async def test_the_editor_can_be_suspended(tmp_path: Path) -> None:
+    """Ctrl-Z gives the terminal back to the shell as it was; behind ``fg`` the half-typed input goes on."""
+    program = tmp_path / "repl.py"
+    program.write_text(textwrap.dedent(REPL))
+    shell = """
+        import fcntl, os, termios
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        os.execvp("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"])
+    """
+    with open_terminal() as terminal:
+        before = termios.tcgetattr(terminal.file.fileno())
+        async with open_program(terminal, shell) as process:
+            await type_and_wait(terminal, f"'{sys.executable}' '{program}' '{tmp_path}/history'\r", ">")
+            await type_and_wait(terminal, "half", "f")
+            await type_and_wait(terminal, "\x1a", "Stopped")
+            assert termios.tcgetattr(terminal.file.fileno()) == before
+            await type_and_wait(terminal, "fg\r", "half")
+            await type_and_wait(terminal, " done\r", "GOT 'half done'", ">")
+            await type_and_wait(terminal, "\x04", "LEFT")
+            terminal.type("exit\r")
+            with trio.fail_after(20):
+                await process.wait()
 
 
 async def test_a_cancelled_editor_restores_the_terminal(tmp_path: Path) -> None:
