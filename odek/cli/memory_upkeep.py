@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
+MOST_ALIKE = 5
+"""Files of the same problem that are named: after a copy of the home each may be open to others."""
+
 
 def add_arguments(action: str, parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of one of the actions."""
@@ -52,9 +55,16 @@ def _print_report(report: "Report") -> None:
 
     for line in report.mended:
         print(visible(line))
+    alike: dict[tuple[str, bool], list[str]] = {}
     for finding in report.findings:
-        hint = " (--repair mends this)" if finding.mendable else ""
-        print(visible(f"{finding.file}: {finding.problem}{hint}"))
+        alike.setdefault((finding.problem, finding.mendable), []).append(finding.file)
+    for (problem, is_mendable), files in alike.items():
+        hint = " (--repair mends this)" if is_mendable else ""
+        shown = files if len(files) <= MOST_ALIKE else files[:MOST_ALIKE]
+        for file in shown:
+            print(visible(f"{file}: {problem}{hint}"))
+        if more := len(files) - len(shown):
+            print(f"… and {more:,} more: {problem}{hint}; --json names them")
     counted = f"facts: {report.facts}, episodes: {report.episodes}, changes on record: {report.changes}"
     print(f"{counted}; problems: {len(report.findings)}" if report.findings else f"{counted}; all in order")
 

@@ -114,6 +114,16 @@ def test_the_command_tells_by_its_status(
     (directory / "user.md").chmod(0o644)
     assert main(["memory", "check"]) == 1
     assert "user.md: can be read or written by others (--repair mends this)" in capsys.readouterr().out
+    for number in range(9):
+        path = directory / f"2026010{number}-copied.md"
+        path.write_text("A text.")
+        path.chmod(0o644)
+    assert main(["memory", "check"]) == 1
+    lines = [line for line in capsys.readouterr().out.splitlines() if "by others" in line]
+    assert len(lines) == 6
+    assert lines[-1].startswith("… and 5 more: can be read or written by others")
+    for number in range(9):
+        (directory / f"2026010{number}-copied.md").unlink()
     assert main(["memory", "check", "--repair", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["ok"]
