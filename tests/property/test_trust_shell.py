@@ -1,6 +1,7 @@
 """No spelling lowers the class of a command, and no text breaks the classifier."""
 
 import time
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 from odek.trust.paths import Where
 from odek.trust.risk import Risk
 from odek.trust.shell import classify
+from odek.trust.shell.parameters import Parameter, apply
+from odek.trust.shell.values import Value
 from tests.support.shell_cases import AT_LEAST
 
 PROJECT = Path("/home/u/work/project")
@@ -108,6 +111,24 @@ def test_any_text_gets_a_verdict(text: str) -> None:
     verdict = classify(text, HERE)
 
     assert verdict.risk == max((part.risk for part in verdict.parts), default=Risk.SAFE)
+
+
+@settings(max_examples=300)
+@given(
+    operator=st.sampled_from(["#", "##", "%", "%%"]),
+    pattern=st.text("ab*?.", max_size=6),
+    text=st.text("ab.\n", max_size=9),
+)
+def test_removing_a_pattern_is_what_trying_every_part_says(operator: str, pattern: str, text: str) -> None:
+    """The shortest or longest start or end that matches is gone, and without one nothing is."""
+    cuts = range(len(text) + 1)
+    heads = [text[cut:] for cut in cuts if fnmatchcase(text[:cut], pattern)]
+    tails = [text[:cut] for cut in cuts if fnmatchcase(text[cut:], pattern)]
+    left = sorted(heads if operator[0] == "#" else tails, key=len) or [text]
+
+    value = apply(Parameter("x", Value.of(text), operator + pattern), is_set=True)
+
+    assert value == Value.of(left[0] if len(operator) == 2 else left[-1])
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,16 @@ def test_a_value_that_doubles_is_given_up_before_it_fills_the_memory(begin: str,
     assert classify(f"{begin}; {f'{doubling}; ' * 4}ls", HERE).risk < Risk.UNKNOWN
 
 
+@pytest.mark.parametrize("operator", ["%%*y*z", "##*y*z", "%y*y", "#*y", "//y/z", "^^", ":1:400"])
+def test_long_values_that_are_changed_again_and_again_are_given_up(operator: str) -> None:
+    """A pattern that is tried on fifty long elements, a thousand times, is more than can be judged."""
+    elements = " ".join("yz" * 250 + str(number) for number in range(50))
+    change = f'b="${{a[@]{operator}}}"; '
+
+    assert classify(f"a=({elements}); {change * 1000}ls", HERE).risk is Risk.UNKNOWN
+    assert classify(f"a=({elements}); {change * 4}ls", HERE).risk < Risk.UNKNOWN
+
+
 def test_a_long_value_is_judged_where_it_is_used() -> None:
     """Twenty kilobytes in a variable are no reason to give up."""
     names = " ".join(f"build/{number:04}" for number in range(2000))

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from fnmatch import translate
 from functools import lru_cache
 
 import msgspec
@@ -21,7 +20,7 @@ _DEFAULT = re.compile(r":?([-=+?])")
 _SIMPLE = re.compile(r"[\w./*?+=:,@ -]*$")
 _SLICE = re.compile(r":\s*(\d+|\s-\d+)(?::\s*(\d+))?$")
 _ELEMENTS_LIMIT = 64
-# What a pattern is tried on grows with the square of this; no measurement behind it.
+# A pattern may be tried at each character, all of it each time; no measurement behind this.
 _TRIMMED_CHARACTERS_LIMIT = 512
 
 
@@ -110,22 +109,28 @@ def _replacing(old: str, new: str, *, everywhere: bool) -> Callable[[str], str] 
 
 def _trimming(operator: str, pattern: str) -> Callable[[str], str]:
     """Return what removes the shortest or longest part that matches, at the start or the end."""
-    matches = _compiled(pattern).match
-    longest = len(operator) == 2
+    at_end, longest = operator[0] == "%", len(operator) == 2
+    # The end is the start of what is read backwards; no pattern here has brackets.
+    match = _prefix(pattern[::-1] if at_end else pattern, longest=longest).match
 
     def trim(text: str) -> str:
         if len(text) > _TRIMMED_CHARACTERS_LIMIT:
             return UNRESOLVED
-        cuts = range(len(text) + 1)
-        if operator[0] == "#":
-            order = reversed(cuts) if longest else iter(cuts)
-            return next((text[cut:] for cut in order if matches(text[:cut])), text)
-        order = iter(cuts) if longest else reversed(cuts)
-        return next((text[:cut] for cut in order if matches(text[cut:])), text)
+        if not (found := match(text[::-1] if at_end else text)):
+            return text
+        return text[: len(text) - found.end()] if at_end else text[found.end() :]
 
     return trim
 
 
 @lru_cache(maxsize=64)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(translate(pattern))
+def _prefix(pattern: str, *, longest: bool) -> re.Pattern[str]:
+    """Return what matches the shortest or longest start of a text that ``pattern`` does, in linear time.
+
+    What stands between two stars is best taken as early as it can be, and never looked for
+    again; only what is behind the last star decides how long the match is.
+    """
+    first, *rest = (re.escape(part).replace(r"\?", ".") for part in pattern.split("*"))
+    between = "".join(f"(?>.*?{part})" for part in rest[:-1])
+    last = "".join(f"{'.*' if longest else '.*?'}{part}" for part in rest[-1:])
+    return re.compile(first + between + last, re.DOTALL)

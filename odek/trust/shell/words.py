@@ -274,6 +274,8 @@ class Expander:
             return " "
         if parameter.operator in {"-", "=", "+"}:
             return self._with_default(node, parameter)
+        if parameter.operator and not self._surroundings.takes(parameter.value.size):
+            return UNRESOLVED
         return self._used(apply(parameter, is_set=self._scope.is_set(parameter.name)))
 
     def _with_default(self, node: "Node", parameter: Parameter) -> str:
