@@ -46,8 +46,18 @@ LINE_WIDTH = 200
 NAMED_PROCESSES = 8
 """Background processes that a result names; more are counted."""
 
-QUIET_VARIABLES = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat"}
-"""There is no terminal, and nobody to turn a page."""
+QUIET_VARIABLES = {
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_EDITOR": "true",
+    "GIT_SEQUENCE_EDITOR": "true",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GCM_INTERACTIVE": "never",
+    "DEBIAN_FRONTEND": "noninteractive",
+}
+"""There is no terminal, and nobody to turn a page, write a message in an editor or answer a question:
+git takes the message as it stands, and goes without credentials that it would have to ask for."""
 
 
 class ShellArguments(msgspec.Struct, frozen=True):
@@ -93,7 +103,8 @@ class Shell(Tool[ShellArguments]):
 
     name = "shell"
     description = (
-        "Run a command line with bash in the workspace. There is no terminal and no standard input. "
+        "Run a command line with bash in the workspace. There is no terminal, no standard input and no "
+        "editor: give git its messages by -m. "
         "Returns the output (stdout and stderr together; the middle of a long one is left out) and an exit "
         "status that is not 0. At its time limit a command is ended with all that it started. Processes "
         "started with & live on after the command, until the agent ends."

@@ -1,6 +1,7 @@
 """The shell tool with real commands: results, limits, and nothing left behind."""
 
 import re
+import shutil
 import sys
 import tracemalloc
 from collections.abc import AsyncIterator
@@ -62,6 +63,24 @@ async def test_the_result_is_the_output_and_how_it_ended(
     """Output first, then the status if it is not 0, which also makes the result an error."""
     output = await call(shell, command=command)
     assert (output.content, output.is_error) == (content, is_error)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git asks for an editor")
+async def test_git_waits_for_no_editor(shell: Shell) -> None:
+    """Messages that are there already are taken; a missing one is git's own error, at once."""
+    identity = "export GIT_{AUTHOR,COMMITTER}_{NAME,EMAIL}=x EDITOR='sleep 30' VISUAL='sleep 30'"
+    await call(shell, command="git init -q; touch a b; git add a")
+
+    with trio.fail_after(20):
+        first = await call(
+            shell, command=f"{identity}; git commit -q -m one; git add b; git commit --amend -q"
+        )
+        second = await call(
+            shell, command=f"{identity}; git log --format=%s; touch c; git add c; git commit -q"
+        )
+
+    assert first.content == "(no output)"
+    assert second.content == "one\nAborting commit due to empty commit message.\nexit status 1"
 
 
 async def test_a_call_declares_its_command_and_shows_it_whole(shell: Shell) -> None:
