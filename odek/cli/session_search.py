@@ -51,9 +51,12 @@ def _find(query: str, limit: int) -> "SearchResult":
     from odek.sessions.search import open_session_search
 
     home = home_directory(os.environ)
+    told: list[str] = []
 
     def emit(event: Event) -> None:
-        if isinstance(event, Notice):
+        # All of them are about the index, and the first is the cause of those behind it.
+        if isinstance(event, Notice) and not told:
+            told.append(event.text)
             say(event.text)
 
     async def main() -> "SearchResult":

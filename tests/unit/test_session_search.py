@@ -232,3 +232,18 @@ async def test_the_words_of_a_deleted_session_are_gone_at_once(tmp_path: Path) -
     assert not index.needs_rebuild
     assert index.search("zebras", 5, floor=0.0) == []
     assert [hit.id for hit in index.search("penguins", 5, floor=0.0)] == ["session/20260202-b"]
+
+
+async def test_an_index_that_cannot_be_made_is_told_once(tmp_path: Path) -> None:
+    """The sessions are looked through without it, and the reason takes a line."""
+    odek = Odek(tmp_path)
+    write_foreign(odek.home / "sessions", "20260101-plain", [{"role": "user", "content": "the release plan"}])
+    (odek.home / "memory").mkdir()
+    (odek.home / "memory" / "index").write_text("in the way")
+
+    done = await odek.run("session", "search", "release")
+
+    assert done.status == 0
+    assert "20260101-plain" in done.stdout
+    assert len(done.stderr.splitlines()) == 1
+    assert str(odek.home / "memory" / "index") in done.stderr
