@@ -30,6 +30,9 @@ __all__ = [
 SUMMARY_LIMIT_BYTES = 2048
 PREVIEW_LENGTH = 120
 
+_BEGIN, _BETWEEN = b"[\n", b",\n"
+"""The list as it is written: a line for each entry."""
+
 UNKNOWN_PROVENANCE = "unknown_provenance"
 """The source of an episode of whose session nothing is known."""
 
@@ -137,7 +140,7 @@ def now() -> str:
 
 def encode_index(entries: Iterable[Entry]) -> bytes:
     """Return the index with one entry a line."""
-    return b"[\n" + b",\n".join(entry.raw for entry in entries) + b"\n]\n"
+    return _BEGIN + _BETWEEN.join(entry.raw for entry in entries) + b"\n]\n"
 
 
 def parse_index(data: bytes, before: Index | None = None) -> Index:
@@ -146,20 +149,24 @@ def parse_index(data: bytes, before: Index | None = None) -> Index:
     if not body:
         return Index()
     problems: list[str] = []
-    try:
-        raws = [bytes(raw) for raw in msgspec.json.decode(body, type=list[msgspec.Raw])]
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    is_clean = before is not None and not before.problems
+    entries, rest = _unchanged(body, before.entries if before is not None and is_clean else ())
+    raws = _array(rest)
+    if entries and not raws:
+        entries, rest = [], body
+        raws = _array(body)
+    if raws is None:
         if body.startswith(b"{") and _is_object(body):
             problem = "index.json has the format of a later version; nothing in it is used"
             return Index(problems=(problem,), lossy=True, is_newer=True)
         raws = _salvage(body)
         problems.append(f"index.json is damaged; {len(raws)} entries could be read")
-    found: dict[str, Entry] = {}
+    found = {entry.episode.session_id: entry for entry in entries}
     lossy = bool(problems)
-    is_text = _is_text(body)  # the decoder does not look into the fields that it leaves out
-    is_clean = is_text and before is not None and not before.problems
-    known = {entry.raw: entry for entry in before.entries} if before is not None and is_clean else {}
-    for number, raw in enumerate(raws, start=1):
+    is_text = _is_text(rest)  # the decoder does not look into the fields that it leaves out
+    others = before.entries[len(entries) :] if before is not None and is_clean and is_text else ()
+    known = {entry.raw: entry for entry in others}
+    for number, raw in enumerate(raws, start=len(entries) + 1):
         entry, problem = known.get(raw), ""
         if entry is None:
             entry, problem = _entry_of(raw, is_text=is_text)
@@ -177,6 +184,27 @@ def parse_index(data: bytes, before: Index | None = None) -> Index:
                 continue
         found[session_id] = entry
     return Index(tuple(found.values()), tuple(problems), lossy)
+
+
+def _unchanged(body: bytes, before: Iterable[Entry]) -> tuple[list[Entry], bytes]:
+    """Return the first entries that are there as ``encode_index`` writes them, and an array of the rest."""
+    kept: list[Entry] = []
+    at = len(_BEGIN)
+    if body.startswith(_BEGIN):
+        for entry in before:
+            end = at + len(entry.raw)
+            if body.startswith(entry.raw, at) and body.startswith(_BETWEEN, end):
+                kept.append(entry)
+                at = end + len(_BETWEEN)
+    return kept, _BEGIN + body[at:] if kept else body
+
+
+def _array(data: bytes) -> list[bytes] | None:
+    """Return the values of an array, None if ``data`` is none."""
+    try:
+        return [bytes(raw) for raw in msgspec.json.decode(data, type=list[msgspec.Raw])]
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
 
 
 _FIELDS: dict[str, type] = {
