@@ -84,7 +84,7 @@ class WhyLog:
         Raises:
             StoreError: not all of them could be changed.
         """
-        for path in self._files():
+        for path, _ in self._files():
             data = read_file(path, limit_bytes=4 * LIMIT_BYTES)
             if considered_id.encode() not in data:
                 continue
@@ -97,19 +97,20 @@ class WhyLog:
             replace_file(path, b"".join(kept))
 
     def sessions(self) -> tuple[str, ...]:
-        """Return the ids of the sessions on record, newest first."""
-        return tuple(path.stem for path in reversed(self._files()))
+        """Return the ids of the sessions on record, newest first; one that a full disk left empty is none."""
+        return tuple(path.stem for path, size_bytes in reversed(self._files()) if size_bytes)
 
-    def _files(self) -> list[Path]:
-        """Return the files, oldest first."""
-        found: list[tuple[int, str, Path]] = []
+    def _files(self) -> list[tuple[Path, int]]:
+        """Return the files with their sizes in bytes, oldest first."""
+        found: list[tuple[int, Path, int]] = []
         for path in (real_directory(self._memory) / DIRECTORY).glob("*.jsonl"):
             with suppress(OSError):
-                found.append((path.lstat().st_mtime_ns, path.name, path))
-        return [path for _, _, path in sorted(found)]
+                status = path.lstat()
+                found.append((status.st_mtime_ns, path, status.st_size))
+        return [(path, size_bytes) for _, path, size_bytes in sorted(found)]
 
     def _make_room(self) -> None:
-        for path in self._files()[:-MAX_FILES]:
+        for path, _ in self._files()[:-MAX_FILES]:
             with suppress(OSError):
                 path.unlink()
 

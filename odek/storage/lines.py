@@ -40,7 +40,12 @@ def append_lines(path: "Path", data: bytes, *, durable: bool = True, alone: bool
             size = status.st_size
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
                 data = b"\n" + data
-            _write_whole(descriptor, data, size if alone else None)
+            try:
+                _write_whole(descriptor, data, size if alone else None)
+            except OSError:
+                if alone and not size:  # as if it had never been made
+                    path.unlink(missing_ok=True)
+                raise
             if durable:
                 os.fsync(descriptor)  # noqa: TID251 - the purpose
             return size + len(data)
