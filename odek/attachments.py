@@ -18,14 +18,22 @@ __all__ = ["FILE_LIMIT_BYTES", "LEFT_OUT", "Attached", "attach"]
 FILE_LIMIT_BYTES = 256 * 1024
 """Of one file; the middle of a longer one is left out. About 64,000 tokens: more helps no model."""
 
-_MENTION = late_pattern(r"""(?<!\S)@(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^\s"']+))""")
+_CJK_STOPS = "\u3001\u3002\u300b\u300d\u300f\u3011\uff01\uff09\uff0c\uff1a\uff1b\uff1f\u2019\u201d"
+"""Commas, full stops and closing brackets of Chinese and Japanese, which have no blank behind them."""
+
+# Not behind what an e-mail address, a path or a piece of code has there; brackets, quotes and
+# scripts without blanks between words may come before.
+_MENTION = late_pattern(
+    r"""(?<![A-Za-z0-9_.+%/\\@`~$=:\u00c0-\u052f-])"""
+    rf"""@(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^\s"'`{_CJK_STOPS}]+))"""
+)
 LEFT_OUT = " bytes left out …]"
 """How ``clip_middle`` marks what is missing."""
 
 PIPED = "piped input"
 """The source of what is piped in beside a task."""
 
-_TRAILING = ".,;:!?)]}>"
+_TRAILING = ".,;:!?)]}>\u2026"
 
 
 class Attached(msgspec.Struct, frozen=True):
@@ -128,8 +136,8 @@ def _mentions(task: str) -> list[str]:
 
 
 def _looks_like_a_file(argument: str) -> bool:
-    """Tell a mistyped file from a handle: it has a slash, or an ending of a few letters."""
-    return "/" in argument or bool(re.fullmatch(r"[\w.-]+\.[A-Za-z]\w{0,4}", argument))
+    """Tell a mistyped file from a handle: it has a slash, or an ending of a few letters, even with a line."""
+    return "/" in argument or bool(re.fullmatch(r"[\w.-]+\.[A-Za-z]\w{0,4}(:\d+(-\d+)?)?", argument))
 
 
 def _read(target: Target) -> str:

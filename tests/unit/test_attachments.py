@@ -49,9 +49,44 @@ def test_what_a_file_says_behind_marks_of_code_is_not_what_the_person_said(
     assert "`" not in said
 
 
-@pytest.mark.parametrize("task", ["mail me@example.org", "ping @nobody", "an @ alone", "@"])
+@pytest.mark.parametrize(
+    "task",
+    [
+        "compare (@a.md) and [@b.md]",
+        "what do '@a.md' and “@b.md” say?",
+        "请看@a.md、@b.md。",
+        "「@a.md」と『@b.md』を比べて",
+        "@a.md, @b.md…",
+        "files:\n- @a.md\n- @b.md!",
+    ],
+)
+def test_a_mention_is_found_within_brackets_quotes_and_any_script(task: str, tmp_path: Path) -> None:
+    """No blank is needed before it or behind it where a sentence has none."""
+    for name in ("a.md", "b.md"):
+        (tmp_path / name).write_text("x\n")
+
+    result = attached(task, tmp_path)
+
+    assert [notice.split()[1] for notice in result.notices] == ["a.md", "b.md"]
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "mail me@example.md",
+        "josé@example.md and почта@example.md",
+        "git+ssh://git@example.md/x",
+        "run `@example.md` or x=@example.md",
+        "curl -d@example.md",
+        "ping @nobody",
+        "an @ alone",
+        "@",
+    ],
+)
 def test_what_names_no_file_stays_text(task: str, tmp_path: Path) -> None:
     """An address or a handle is not an attachment, and no complaint."""
+    (tmp_path / "example.md").write_text("x\n")
+
     assert attached(task, tmp_path) == Attached(task)
 
 
@@ -113,10 +148,10 @@ def test_a_long_file_is_shortened_in_the_middle(tmp_path: Path) -> None:
 
 def test_a_mistyped_file_is_named(tmp_path: Path) -> None:
     """What looks like a file and is none stays text, and the person is told."""
-    result = attached("read @notse.txt and @src/gone", tmp_path)
+    result = attached("read @notse.txt, @src/gone and @b.txt:7-9", tmp_path)
 
-    assert result.text == "read @notse.txt and @src/gone"
-    assert [notice.split(":")[0] for notice in result.notices] == ["@notse.txt", "@src/gone"]
+    assert result.text == "read @notse.txt, @src/gone and @b.txt:7-9"
+    assert [notice.split(": ")[0] for notice in result.notices] == ["@notse.txt", "@src/gone", "@b.txt:7-9"]
 
 
 def test_each_attachment_is_told(tmp_path: Path) -> None:
