@@ -7,6 +7,7 @@ import argparse
 import os
 import sys
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from odek.cli.options import session_reference, whole_number
@@ -14,6 +15,9 @@ from odek.cli.width import FILE_COLUMNS, list_columns, on_one_line
 from odek.home import home_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TextIO
+
     from odek.sessions.heads import Head
     from odek.sessions.store import Deleted, SessionStore
 
@@ -59,7 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--json", action="store_true", help="print one JSON object")
     delete = action("delete", "delete a session for good")
     delete.add_argument("id", metavar="ID", type=session_reference, help=named)
-    delete.add_argument("--yes", action="store_true", help="do not ask; without a terminal nobody is asked")
+    delete.add_argument(
+        "--yes", action="store_true", help="do not ask; nobody is asked where stdin is no terminal"
+    )
     trim = action("trim", "keep the newest turns of a session, and drop those before")
     trim.add_argument("id", metavar="ID", type=session_reference, help=named)
     trim.add_argument("turns", metavar="N", type=whole_number(1), help="how many turns stay")
@@ -182,22 +188,44 @@ def _show(store: "SessionStore", arguments: argparse.Namespace) -> None:
 
 
 def _agreed(store: "SessionStore", reference: str) -> bool:
-    """Ask the person at the terminal, if there is one, whether the session may go."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    """Ask the person at the terminal that stdin is, if it is one, whether the session may go.
+
+    Raises:
+        ConfigError: nothing can be written to that terminal.
+    """
+    if not sys.stdin.isatty():
         return True
     head = store.head(reference)
     task = f": {on_one_line(head.task, FILE_COLUMNS)}" if head.task else ""
-    print(
-        f"{head.id}, turns: {head.turns}{task}\ndelete it for good? [y/N] ",
-        end="",
-        file=sys.stderr,
-        flush=True,
-    )
+    with _question_screen() as screen:
+        print(
+            f"{head.id}, turns: {head.turns}{task}\ndelete it for good? [y/N] ",
+            end="",
+            file=screen,
+            flush=True,
+        )
+        try:
+            return sys.stdin.readline().strip().lower() in {"y", "yes"}
+        except KeyboardInterrupt:
+            print(file=screen)  # whatever comes next begins a line of its own
+            raise
+
+
+@contextmanager
+def _question_screen() -> "Iterator[TextIO]":
+    """Yield where a question is seen by whoever types the answer: stderr, or else the terminal itself."""
+    if sys.stderr.isatty():
+        yield sys.stderr
+        return
+    from odek.errors import ConfigError
+    from odek.storage.files import describe
+
     try:
-        return sys.stdin.readline().strip().lower() in {"y", "yes"}
-    except KeyboardInterrupt:
-        print(file=sys.stderr)  # whatever comes next begins a line of its own
-        raise
+        screen = open(os.ttyname(sys.stdin.fileno()), "w", encoding="utf-8", errors="replace")  # noqa: SIM115 - below
+    except OSError as error:
+        raise ConfigError(f"cannot ask on the terminal: {describe(error)}; --yes deletes unasked") from None
+    with screen:
+        yield screen
 
 
 def _named(deleted: "Deleted") -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -142,28 +143,36 @@ async def test_trim_and_delete_say_what_they_did(store: SessionStore, home: Path
 
 
 @pytest.mark.parametrize(
-    ("flags", "typed", "status"),
-    [([], "y\n", 0), ([], "\n", 1), ([], "\x04", 1), (["--yes"], "", 0)],
+    ("flags", "typed", "status", "redirected"),
+    [
+        ([], "y\n", 0, ""),
+        ([], "\n", 1, ""),
+        ([], "\x04", 1, ""),
+        (["--yes"], "", 0, ""),
+        ([], "n\n", 1, "stderr"),
+        ([], "y\n", 0, "stdout stderr"),
+    ],
     ids=str,
 )
 async def test_a_person_is_asked_before_a_session_is_deleted(
-    store: SessionStore, home: Path, flags: list[str], typed: str, status: int
+    store: SessionStore, home: Path, flags: list[str], typed: str, status: int, redirected: str
 ) -> None:
-    """At a terminal the session is shown, and only a yes deletes it; ``--yes`` says so beforehand."""
+    """At a terminal the session is shown, wherever output goes, and only a yes or ``--yes`` deletes it."""
     session = await save_session(store, conversation(3))
     with open_terminal() as terminal:
         process = await trio.lowlevel.open_process(
             [sys.executable, "-m", "odek", "session", "delete", session, *flags],
             stdin=terminal.file,
-            stdout=terminal.file,
-            stderr=terminal.file,
+            stdout=subprocess.DEVNULL if "stdout" in redirected else terminal.file,
+            stderr=subprocess.DEVNULL if "stderr" in redirected else terminal.file,
             env={**os.environ, "ODEK_HOME": str(home)},
         )
         try:
             if typed:
                 await terminal.wait_for(f"{session}, turns: 3: a task", "delete it for good? [y/N] ")
                 terminal.type(typed)
-            await terminal.wait_for("nothing is deleted" if status else f"deleted {session}: a task")
+            if "stdout" not in redirected:
+                await terminal.wait_for("nothing is deleted" if status else f"deleted {session}: a task")
             assert await process.wait() == status
         finally:
             process.kill()
