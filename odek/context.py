@@ -146,7 +146,8 @@ def fit(
                 gone.update(group)
                 removed += 1
         if total > limit:
-            now_shortened = _shortened_unread(whole, messages, int(total - target))
+            least = SHORTENED_TOKENS if harder else 0
+            now_shortened = _shortened_unread(whole, messages, int(total - target), least)
             for index, message in enumerate(_shorten(whole, now_shortened)):
                 if index in now_shortened:
                     total += _message_tokens(message) - _message_tokens(messages[index])
@@ -224,10 +225,13 @@ def _shorten(messages: Sequence[Message], shortened: Mapping[int, int]) -> Seque
     ]
 
 
-def _shortened_unread(whole: Sequence[Message], now: Sequence[Message], excess: int) -> dict[int, int]:
+def _shortened_unread(
+    whole: Sequence[Message], now: Sequence[Message], excess: int, least: int
+) -> dict[int, int]:
     """Return the bytes to keep of the newest tool results, by index, so that ``excess`` tokens go.
 
-    All that are longer than a common length are cut to it. None are where that is not enough.
+    All that are longer than a common length are cut to it, ``least`` tokens if that is not 0. None
+    are where a length that says something is not enough.
     """
     sizes: dict[int, int] = {}
     for index in reversed(range(len(now))):
@@ -239,7 +243,7 @@ def _shortened_unread(whole: Sequence[Message], now: Sequence[Message], excess: 
         if size * left > room:
             break
         room, left = room - size, left - 1
-    length = room // left - _GAP_TOKENS if left else 0
+    length = max(room // left - _GAP_TOKENS if left else 0, least)
     if length < SHORTENED_TOKENS:
         return {}
     return {
@@ -247,7 +251,7 @@ def _shortened_unread(whole: Sequence[Message], now: Sequence[Message], excess: 
         * length
         // _message_tokens(whole[index])
         for index, size in sizes.items()
-        if size > length
+        if size > length + _GAP_TOKENS + MESSAGE_OVERHEAD_TOKENS  # else the mark takes what was won
     }
 
 

@@ -160,6 +160,18 @@ def test_a_refused_size_shortens_new_results_where_nothing_else_can_go() -> None
     assert fitted.estimated_tokens <= estimate_tokens(messages) * 0.5
 
 
+def test_a_refused_size_shortens_new_results_as_far_as_makes_sense() -> None:
+    """Where half of the request is out of reach, less is still worth a try."""
+    messages = [SystemMessage("s" * 12_000), *results(14_000)[1:]]
+
+    fitted = fit(messages, window=None, harder=True)
+
+    assert fitted.newly_shortened == 1
+    assert len(contents(fitted)[0]) == pytest.approx(768 * 4, abs=100)
+    with pytest.raises(ContextOverflowError, match="nothing more can be left out"):
+        fit(messages, window=None, shortened=fitted.shortened, harder=True)
+
+
 def test_a_window_that_leaves_no_room_for_results_is_an_error() -> None:
     """A few words of each result would say nothing."""
     with pytest.raises(ContextOverflowError):
