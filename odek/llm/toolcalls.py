@@ -28,6 +28,9 @@ _NAME_LENGTH = 64  # what providers accept when the call is sent back to them
 _TOKEN = late_pattern(r"\\.?|[\"{}]", re.DOTALL)
 
 
+_WRAPPING = late_pattern(r"^(functions?|tools?|default_api)[.:/]|(:\d+)?(<\|.*)?$", re.DOTALL)
+
+
 class _OpenCall:
     def __init__(self, call_id: str, index: int | None) -> None:
         self.id = call_id
@@ -138,7 +141,7 @@ class ToolCallAssembler:
         return tuple(self._finished(call) for call in calls)
 
     def _finished(self, call: _OpenCall) -> ToolCall:
-        function = FunctionCall(_clean_name(call.name), normalise_arguments(call.arguments()))
+        function = FunctionCall(self._own_name(call.name), normalise_arguments(call.arguments()))
         return ToolCall(self._own_id(call.id), function)
 
     def _continued(self, call_id: str, index: int | None, name: str) -> _OpenCall | None:
@@ -174,6 +177,12 @@ class ToolCallAssembler:
         if piece.startswith(name) and name + piece not in self._tool_names:
             return piece  # the first piece, the whole name again, or the name so far
         return name + piece
+
+    def _own_name(self, name: str) -> str:
+        """Return the tool that ``name`` names, bare of what a model's template puts around it."""
+        bare = _WRAPPING.sub("", name.strip())
+        known = next((tool for tool in self._tool_names if tool.lower() == bare.lower()), None)
+        return known or _clean_name(name)
 
     def _own_id(self, call_id: str) -> str:
         while not call_id or call_id in self._taken_ids:

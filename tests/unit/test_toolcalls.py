@@ -237,6 +237,26 @@ def test_arguments_as_an_object_are_taken() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("functions.shell", "shell"),
+        ("functions.read_file:0", "read_file"),
+        ("default_api:shell", "shell"),
+        ("shell<|channel|>commentary", "shell"),
+        ("functions.shell<|channel|>json", "shell"),
+        ("Read_File", "read_file"),
+        (" shell\n", "shell"),
+        ("functions.bash", "functions_bash"),
+        ("other.shell", "other_shell"),
+        ("shell:x", "shell_x"),
+    ],
+)
+def test_a_name_with_pieces_of_a_template_around_it_is_the_tools(written: str, name: str) -> None:
+    """What models were trained to write around a name is taken off where a tool remains, and only there."""
+    assert [call[1] for call in assembled(delta(written, "{}", index=0))] == [name]
+
+
 @pytest.mark.parametrize("name", ["", " ", "rm -rf\x1b[2J", "a" * 200, "files.read"])
 def test_names_are_fit_to_be_sent_back(name: str) -> None:
     """Whatever the name, the history that holds it is accepted by every provider."""
