@@ -36,13 +36,13 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.gtfobins import GUARDED, snippets  # noqa: E402 - found beside this file
 from odek.trust.paths import Where  # noqa: E402
-from odek.trust.policy import RISK_NAMES  # noqa: E402
 from odek.trust.risk import Risk  # noqa: E402
 from odek.trust.scan import scan  # noqa: E402
 from odek.trust.secrets import contains_secret, mask  # noqa: E402
 from odek.trust.shell import classify  # noqa: E402
 
 PROJECT = Path("/home/u/work/project")
+RISK_NAMES = {risk.label for risk in Risk}
 HERE = Where(PROJECT, PROJECT, Path("/home/u"), Path("/home/u/.odek"))
 _DANGEROUS = re.compile(
     r"(non-interactive-)?(reverse|bind)-shell|shell|command|file-(upload|download)|upload|download"

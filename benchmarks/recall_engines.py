@@ -8,6 +8,7 @@ import json
 import re
 import sqlite3
 import sys
+import weakref
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -126,6 +127,7 @@ class Fts5:
 
     def __init__(self, directory: Path) -> None:
         self._database = sqlite3.connect(directory / "fts5.db")
+        weakref.finalize(self, self._database.close)  # it complains when it is only forgotten
         self._database.execute("PRAGMA journal_mode = WAL")
         tokens = "tokenize = 'porter unicode61'"
         self._database.execute(

@@ -60,8 +60,18 @@ def registered(
 
 
 def running_processes(home: Path) -> list[RunningProcess]:
-    """Return the living processes of ``home``, oldest first, and sweep the files of dead ones."""
-    found = [record for path in (home / "run").glob("*.json") if (record := _read(path)) is not None]
+    """Return the living processes of ``home``, oldest first, and sweep the files of dead ones.
+
+    Raises:
+        OSError: their directory is closed to this user.
+    """
+    directory = home / "run"
+    try:
+        names = os.listdir(directory)  # noqa: PTH208 - glob would pass over a directory that is closed
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    paths = (directory / name for name in names if name.endswith(".json"))
+    found = [record for path in paths if (record := _read(path)) is not None]
     return sorted(found, key=lambda record: record.started_at)
 
 
