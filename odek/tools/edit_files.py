@@ -77,8 +77,9 @@ class PatchTool(Tool[PatchArguments]):
     name: ClassVar[str] = "patch"
     description: ClassVar[str] = (
         "Replace passages of an existing text file. All edits are applied, or none. An old_text that does "
-        "not occur exactly is looked for as whole lines without regard to indentation and trailing blanks, "
-        "and new_text is then indented to fit. Encoding and line ends of the file stay."
+        "not occur exactly is looked for without regard to which blanks, quotes and dashes it has, then as "
+        "whole lines without regard to indentation and trailing blanks, and new_text is then indented to "
+        "fit. Encoding, line ends and such characters of the file stay."
     )
     arguments_type = PatchArguments
 

@@ -86,7 +86,7 @@ def plan_patch(snapshot: Snapshot, edits: Sequence["Edit"]) -> Change:
     before, codec = _text_or_note(snapshot.data)
     if codec == "binary":
         raise ToolError(f"{shown} is {before}, not text; patch changes text only")
-    text, count, tolerant = before, 0, []
+    text, count, inexact = before, 0, list[str]()
     for number, edit in enumerate(edits, 1):
         try:
             result = replace_passage(text, edit.old_text, edit.new_text, replace_all=edit.replace_all)
@@ -94,7 +94,8 @@ def plan_patch(snapshot: Snapshot, edits: Sequence["Edit"]) -> Change:
             place = f"edit {number} of {len(edits)}, " if len(edits) > 1 else ""
             raise ToolError(f"{shown} is unchanged: {place}{error}") from None
         text, count = result.text, count + result.count
-        tolerant += [str(number)] if result.tolerant else []
+        if result.ignored:
+            inexact.append(f"edit {number} matched without regard to {result.ignored}")
     if text == before:
         raise ToolError(f"{shown} is unchanged: the edits together change nothing")
     try:
@@ -104,6 +105,4 @@ def plan_patch(snapshot: Snapshot, edits: Sequence["Edit"]) -> Change:
         raise ToolError(f"{shown} is unchanged: its encoding, {codec}, has no character {wrong}") from None
     diff = unified_diff(before, text, shown)
     done = f"patched {shown}: {count} {'place' if count == 1 else 'places'}, {count_changes(diff)} lines"
-    if tolerant:
-        done += f"; edit {', '.join(tolerant)} matched without regard to indentation"
-    return Change(snapshot, data, diff, done)
+    return Change(snapshot, data, diff, "; ".join([done, *inexact]))

@@ -1,7 +1,8 @@
-"""Replacing a passage of a text that a model quoted, exactly or apart from white space. Pure."""
+"""Replacing a passage of a text that a model quoted, exactly or nearly so. Pure."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -21,12 +22,15 @@ _NUMBERED = late_pattern(r"\s*\d+│")
 _INDENT = late_pattern(r"[ \t]*")
 
 
+Ignored = Literal["", "indentation", "which blanks, quotes and dashes they are"]
+
+
 class Replacement(msgspec.Struct, frozen=True):
-    """A text after an edit. ``tolerant``: the passage was found only by ignoring white space."""
+    """A text after an edit. ``ignored`` is what had to be looked away from to find the passage."""
 
     text: str
     count: int
-    tolerant: bool = False
+    ignored: Ignored = ""
 
 
 class _Span(msgspec.Struct, frozen=True):
@@ -41,9 +45,10 @@ def replace_passage(text: str, old: str, new: str, *, replace_all: bool = False)
     """Replace ``old`` in ``text`` by ``new``, once or everywhere.
 
     Line ends are compared as LF; each that is replaced or added is written as its
-    surroundings have it, CRLF or LF. If ``old`` does not occur as it is, whole lines are
-    compared without their indentation and trailing blanks, and ``new`` is indented as
-    the lines that it replaces.
+    surroundings have it, CRLF or LF. If ``old`` does not occur as it is, blanks, quotes and
+    dashes of print are taken for those of a keyboard, and stay where ``new`` does not change
+    them. If it is not there either, whole lines are compared without their indentation and
+    trailing blanks, and ``new`` is indented as the lines that it replaces.
 
     Raises:
         ToolError: ``old`` is empty, equal to ``new``, not there, or there more than once
@@ -56,14 +61,16 @@ def replace_passage(text: str, old: str, new: str, *, replace_all: bool = False)
         raise ToolError("old_text and new_text are equal; there is nothing to change")
     flat = _lf(text)
     spans = [_Span(start, start + len(old), new) for start in _occurrences(flat, old)]
-    tolerant = not spans
-    if tolerant:
-        spans = _tolerant_spans(flat, old, new)
+    ignored: Ignored = ""
+    if not spans:
+        ignored, spans = "which blanks, quotes and dashes they are", _lookalike_spans(flat, old, new)
+    if not spans:
+        ignored, spans = "indentation", _tolerant_spans(flat, old, new)
     if not spans:
         raise ToolError(_not_found(flat, old, new))
     if len(spans) > 1 and not replace_all:
         raise ToolError(_ambiguous(flat, spans))
-    return Replacement(_splice(text, flat, spans), len(spans), tolerant)
+    return Replacement(_splice(text, flat, spans), len(spans), ignored)
 
 
 def _lf(text: str) -> str:
@@ -77,6 +84,21 @@ def _occurrences(text: str, part: str) -> list[int]:
         starts.append(position)
         position = text.find(part, position + len(part))
     return starts
+
+
+def _lookalike_spans(text: str, old: str, new: str) -> list[_Span]:
+    """Find what equals ``old`` but for characters that look alike."""
+    from odek.tools.lookalikes import folded, with_own_characters
+
+    same, wanted = folded(text), folded(old)
+    if same is text and wanted is old:
+        return []
+    starts = _occurrences(same, wanted)
+    stops = [start + len(old) for start in starts]
+    return [
+        _Span(start, stop, with_own_characters(text[start:stop], old, new))
+        for start, stop in zip(starts, stops, strict=True)
+    ]
 
 
 def _splice(text: str, flat: str, spans: Sequence[_Span]) -> str:

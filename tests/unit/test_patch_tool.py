@@ -129,7 +129,7 @@ def test_white_space_is_tolerated_and_indentation_fitted() -> None:
         "def two(self):\n    if self:\n        return 22\n    return 2\n",
     )
 
-    assert result.tolerant
+    assert result.ignored == "indentation"
     assert result.text == CODE.replace(
         "        return 2\n", "        if self:\n            return 22\n        return 2\n"
     )
@@ -153,11 +153,47 @@ def test_replacement_may_be_less_indented_than_the_quotation() -> None:
     assert replace_passage(text, "    a()\n    b()\n", "    a()\nb()\n").text == "        a()\n    b()\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "old", "new", "after"),
+    [
+        ("in\u00a0current work\n", "in current work", "in current play", "in\u00a0current play\n"),
+        ("She said, \u201cHello.\u201d\n", 'said, "Hello."', 'said, "Hi."', "She said, \u201cHi.\u201d\n"),
+        ("a \u2014 b \u2014 c\n", "a - b - c", "x - b - y", "x \u2014 b \u2014 y\n"),
+        ("it\u2019s\tone\nit\u2019s two\n", "it's\tone\nit's two", "it's\tone", "it\u2019s\tone\n"),
+        ("plain - text\n", "plain \u2013 text", "plain \u2013 words", "plain - words\n"),
+        ("a\u00a0b\r\nc\r\n", "a b\nc", "a b\nd", "a\u00a0b\r\nd\r\n"),
+    ],
+)
+def test_characters_that_look_alike_are_found_and_kept(text: str, old: str, new: str, after: str) -> None:
+    """A model writes what its keyboard has; what it does not mean to change stays as the file has it."""
+    result = replace_passage(text, old, new)
+
+    assert (result.text, result.ignored) == (after, "which blanks, quotes and dashes they are")
+
+
+def test_characters_that_look_alike_do_not_hide_a_second_place() -> None:
+    """Two places that differ in such characters only are two; the one quoted exactly is one."""
+    text = "say \u201chi\u201d\nsay 'hi'\nsay \u2018hi\u2019\n"
+
+    assert replace_passage(text, "say 'hi'", "go").text == "say \u201chi\u201d\ngo\nsay \u2018hi\u2019\n"
+    with pytest.raises(ToolError, match="occurs 2 times, at lines 2, 3"):
+        replace_passage(text, "say \u201b" + "hi'", "go")
+
+
+def test_a_long_passage_with_such_characters_is_edited_at_once() -> None:
+    """Beyond what can be compared, what changed is written as it was given."""
+    text = "\u2019" + "x" * 200_000 + "\u2019"
+
+    result = replace_passage(text, "'" + "x" * 200_000 + "'", "'" + "y" * 200_000 + "'")
+
+    assert result.text == "\u2019" + "y" * 200_000 + "\u2019"
+
+
 def test_exact_match_wins_over_a_tolerant_one() -> None:
     """White space is only looked away from when the exact text is nowhere."""
     result = replace_passage("  a\na\n", "\na", "\nb")
 
-    assert (result.text, result.tolerant) == ("  a\nb\n", False)
+    assert (result.text, result.ignored) == ("  a\nb\n", "")
 
 
 def test_whole_lines_can_be_deleted() -> None:
