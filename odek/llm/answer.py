@@ -115,7 +115,8 @@ class AnswerDecoder:
         self._take_reasoning(self._reasoning_end.close(), events)
         self._take_tagged(*self._tags.feed(self._text_end.close()), events)
         self._take_tagged(*self._tags.close(), events)
-        if not self._text and not self._calls.started and self._finish_reason not in _FINISH_REASONS:
+        is_whole = self.finished and self._finish_reason not in _FINISH_REASONS
+        if is_whole and not self._text and not self._calls.started:
             # A model that left the closing tag out: rather all of it than no answer.
             self._take_text(self._tags.unended, events)
         return events

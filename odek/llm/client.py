@@ -38,8 +38,8 @@ class ChatModel:
     """Implements ``Model`` for an endpoint.
 
     One request takes at most ``request_timeout_seconds``, its tries and the waits between
-    them included. A try is repeated while nothing of an answer has arrived. Any number of
-    requests may run at once.
+    them included. A try is repeated while no text of an answer has arrived: of a call or of
+    reasoning nothing has been done or told for good. Any number of requests may run at once.
     """
 
     def __init__(self, endpoint: Endpoint, transport: "Transport") -> None:
@@ -68,7 +68,7 @@ class ChatModel:
             attempt = 1
             while (fault := await self._try(request, answer, on_event)) is not None:
                 wait = self._wait_seconds(fault, attempt)
-                if answer.started or wait is None or trio.current_time() + wait >= whole.deadline:
+                if answer.text or wait is None or trio.current_time() + wait >= whole.deadline:
                     raise _final(fault, attempt).as_error(answer.text)
                 on_event(Retrying(attempt, wait, fault.message))
                 await trio.sleep(wait)

@@ -16,6 +16,7 @@ from odek.errors import (
 from odek.llm.client import ChatModel, open_client
 from odek.llm.endpoint import Endpoint
 from odek.llm.model import ModelEvent, Retrying, TextPiece
+from odek.messages import AssistantMessage
 from tests.support.endpoints import QUESTION, SOON, open_scripted_endpoint
 from tests.support.model_server import (
     DONE,
@@ -160,28 +161,46 @@ async def test_a_fault_before_any_content_is_tried_again(fault: Answer) -> None:
     assert events[1:] == [TextPiece("well")]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        {"content": "Hello"},
-        {"reasoning_content": "hm"},
-        {"tool_calls": [call_delta(0, "shell", '{"comm', "a")]},
-    ],
-    ids=["text", "reasoning", "tool call"],
-)
-@pytest.mark.parametrize("end", ["reset", "close", "error"])
-async def test_after_the_first_content_nothing_is_tried_again(content: dict[str, Any], end: str) -> None:
-    """An answer that broke off is an error with what had arrived; it is not asked for twice."""
+def broken_off(end: str, content: dict[str, Any]) -> Answer:
+    """Return an answer that begins with ``content`` and ends in one of three ways."""
     answers = {
         "reset": cut(chunk(content)),
         "close": event_stream(chunk(content), done=False),
         "error": event_stream(chunk(content), event({"error": {"message": "overloaded", "code": 503}})),
     }
-    async with open_scripted_endpoint([answers[end], text_answer("never")]) as (model, server):
+    return answers[end]
+
+
+@pytest.mark.parametrize("end", ["reset", "close", "error"])
+async def test_after_the_first_text_nothing_is_tried_again(end: str) -> None:
+    """An answer that broke off is an error with what had arrived; a person has read it already."""
+    script = [broken_off(end, {"content": "Hello"}), text_answer("never")]
+    async with open_scripted_endpoint(script) as (model, server):
         error = await failure_of(model)
         assert isinstance(error, ModelUnavailableError)
-        assert error.partial == content.get("content", "")
+        assert error.partial == "Hello"
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"reasoning_content": "hm"},
+        {"content": "<think>hm"},
+        {"tool_calls": [call_delta(0, "shell", '{"comm', "a")]},
+        {"tool_calls": [call_delta(0, "shell", '{"command":"ls"}', "a")]},
+    ],
+    ids=["reasoning", "tagged reasoning", "half a call", "a call"],
+)
+@pytest.mark.parametrize("end", ["reset", "close", "error"])
+async def test_what_broke_off_before_its_text_is_tried_again(content: dict[str, Any], end: str) -> None:
+    """Long reasoning is where connections break; nothing of it, or of a call, goes into the second answer."""
+    events: list[ModelEvent] = []
+    async with open_scripted_endpoint([broken_off(end, content), text_answer("well")]) as (model, server):
+        response = await model.complete(QUESTION, events.append)
+    assert response.message == AssistantMessage("well")
+    assert len(server.requests) == 2
+    assert sum(isinstance(seen, Retrying) for seen in events) == 1
 
 
 async def test_retries_end() -> None:
