@@ -111,6 +111,14 @@ class AtomStore:
         """Tell whether there is a file of an atom, live or waiting."""
         return any(os.path.lexists(self.path(atom_id, place)) for place in (CHUNKS, QUARANTINE))
 
+    def state(self, atom_id: str, place: Place = CHUNKS) -> tuple[int, ...]:
+        """Return what differs when the file of an atom does, () for no file; cheaper than reading it."""
+        try:
+            status = os.lstat(self.path(atom_id, place))
+        except OSError:
+            return ()
+        return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
+
     def path(self, atom_id: str, place: Place = CHUNKS) -> str:
         """Return where the file of an atom is, unless a link leads elsewhere."""
         return f"{self._paths[place]}/{atom_id}{_SUFFIX}"

@@ -115,12 +115,13 @@ def forget(store: AtomStore, index: AtomIndex, atom_id: str, *, purge: bool) -> 
     Raises:
         StoreError: there is none, or it cannot be removed.
     """
+    links = _Links(store, atom_id)
     with store.change():
         found = [store.read(atom_id, place) for place in (CHUNKS, QUARANTINE)]
         atom = next(filter(None, found), None)
         if atom is None:
             raise StoreError(f"there is no atom {atom_id[:40]}")
-        _unlink_from_others(store, [atom_id])
+        links.cut()
         for place in (CHUNKS, QUARANTINE):
             store.remove([atom_id], place)
         index.remove([_DOCUMENT_PREFIX + atom_id])
@@ -175,23 +176,25 @@ def evict(
     if size_bytes <= limit:
         return Evicted()
     room = size_bytes - limit * EVICT_TO_PERCENT // 100
+    # Every atom is read and ranked before the lock is taken: there others wait to write.
+    candidates = [*_expired(store, settings, now), *_by_retention(store, settings, now)]
+    freed = 0
+    going: dict[Place, list[str]] = {CHUNKS: [], QUARANTINE: []}
     with store.change():
-        expired, freed = _expired(store, settings, now, room)
-        going: list[str] = []
-        if freed < room:
-            by_retention = sorted(
-                (atom for atom in store.all() if not atom.pin),
-                key=lambda atom: (retention(atom, now, settings.decay_half_life_days), atom.created_at),
-            )
-            for atom in by_retention:
-                if freed >= room:
-                    break
-                freed += _size(store, atom.id, CHUNKS)
-                going.append(atom.id)
-        store.remove(expired, QUARANTINE)
-        store.remove(going)
-        index.remove([_DOCUMENT_PREFIX + atom_id for atom_id in going])
-    return Evicted(tuple(expired), tuple(going))
+        for candidate in candidates:
+            if freed >= room:
+                break
+            name, place = candidate.atom.id, candidate.place
+            there = store.read(name, place)
+            if there == candidate.atom:
+                going[place].append(name)
+            elif there is not None or store.has(name):
+                continue  # pinned, confirmed or promoted meanwhile
+            freed += candidate.size_bytes  # of one that another process has removed, too
+        store.remove(going[QUARANTINE], QUARANTINE)
+        store.remove(going[CHUNKS])
+        index.remove([_DOCUMENT_PREFIX + atom_id for atom_id in going[CHUNKS]])
+    return Evicted(tuple(going[QUARANTINE]), tuple(going[CHUNKS]))
 
 
 def prune(store: AtomStore, settings: ExtendedSettings, *, now: datetime) -> list[str]:
@@ -200,9 +203,10 @@ def prune(store: AtomStore, settings: ExtendedSettings, *, now: datetime) -> lis
     Raises:
         StoreError: not all of it could be done.
     """
+    expired = [candidate.atom for candidate in _expired(store, settings, now)]
     with store.change():
-        expired, _ = _expired(store, settings, now, room=None)
-        return store.remove(expired, QUARANTINE)
+        same = [atom.id for atom in expired if store.read(atom.id, QUARANTINE) == atom]
+        return store.remove(same, QUARANTINE)
 
 
 def stats(store: AtomStore, settings: ExtendedSettings) -> Stats:
@@ -249,40 +253,77 @@ def is_fit(atom: Atom) -> bool:
     return atom.is_trusted and scan(atom.text) is None
 
 
-def _expired(
-    store: AtomStore, settings: ExtendedSettings, now: datetime, room: int | None
-) -> tuple[list[str], int]:
-    """Return the waiting atoms past their time, oldest first, as many as make ``room``, and their size."""
-    old = sorted(
-        (
-            atom
-            for atom in store.all(QUARANTINE)
-            if age_days(atom.created_at, now) > settings.quarantine_ttl_days
-        ),
-        key=lambda atom: atom.created_at,
+class _Candidate(msgspec.Struct, frozen=True):
+    """An atom that may go, as it was when it was looked at."""
+
+    atom: Atom
+    place: Place
+    size_bytes: int
+
+
+def _expired(store: AtomStore, settings: ExtendedSettings, now: datetime) -> list[_Candidate]:
+    """Return the waiting atoms past their time, oldest first."""
+    found = (
+        _Candidate(atom, QUARANTINE, _size(store, atom.id, QUARANTINE))
+        for atom in store.all(QUARANTINE)
+        if age_days(atom.created_at, now) > settings.quarantine_ttl_days
     )
-    going: list[str] = []
-    freed = 0
-    for atom in old:
-        if room is not None and freed >= room:
-            break
-        freed += _size(store, atom.id, QUARANTINE)
-        going.append(atom.id)
-    return going, freed
+    return sorted(found, key=lambda candidate: candidate.atom.created_at)
+
+
+def _by_retention(store: AtomStore, settings: ExtendedSettings, now: datetime) -> list[_Candidate]:
+    """Return the live atoms that are not pinned, the least retained first."""
+    found = (_Candidate(atom, CHUNKS, _size(store, atom.id, CHUNKS)) for atom in store.all() if not atom.pin)
+    half_life = settings.decay_half_life_days
+    return sorted(found, key=lambda each: (retention(each.atom, now, half_life), each.atom.created_at))
 
 
 def _size(store: AtomStore, atom_id: str, place: Place) -> int:
     try:
-        return (store.directory / place / f"{atom_id}.md").lstat().st_size
+        return os.lstat(store.path(atom_id, place)).st_size
     except OSError:
         return 0
 
 
-def _unlink_from_others(store: AtomStore, gone: Sequence[str]) -> None:
-    """Take the ids of atoms that go out of the links of those that stay."""
-    names = frozenset(gone)
-    for place in (CHUNKS, QUARANTINE):
-        for atom in store.all(place):
-            if names.intersection(atom.related):
-                rest = tuple(name for name in atom.related if name not in names)
-                store.write([msgspec.structs.replace(atom, related=rest)], place)
+class _Links:
+    """Which atoms link to one that goes.
+
+    They are looked for at once, without the lock, for that takes a read of every atom; `cut`
+    looks again, under it, at those whose files have changed since.
+    """
+
+    def __init__(self, store: AtomStore, atom_id: str) -> None:
+        self._store = store
+        self._gone = atom_id
+        self._states: dict[tuple[Place, str], tuple[int, ...]] = {}
+        self._linking: set[tuple[Place, str]] = set()
+        self._look()
+
+    def cut(self) -> None:
+        """Take the id of the one that goes out of all others. Within ``change``.
+
+        Raises:
+            StoreError: the message says which cannot be written.
+        """
+        self._look()
+        for place, atom_id in sorted(self._linking):
+            atom = self._store.read(atom_id, place)
+            if atom is not None:
+                rest = tuple(name for name in atom.related if name != self._gone)
+                self._store.write([msgspec.structs.replace(atom, related=rest)], place)
+
+    def _look(self) -> None:
+        for place in (CHUNKS, QUARANTINE):
+            for atom_id in self._store.ids(place):
+                state = self._store.state(atom_id, place)  # first: what changes from here on is read again
+                if self._states.get((place, atom_id)) == state:
+                    continue
+                self._states[place, atom_id] = state
+                try:
+                    atom = self._store.read(atom_id, place)
+                except StoreError:  # told by ``unreadable``
+                    atom = None
+                if atom is not None and self._gone in atom.related:
+                    self._linking.add((place, atom_id))
+                else:
+                    self._linking.discard((place, atom_id))
