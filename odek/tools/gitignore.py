@@ -28,7 +28,6 @@ PLACES = ("HOME", "XDG_CONFIG_HOME")
 _SETTING = late_pattern(
     r"""(?mi)^[ \t]*(?:\[[ \t]*(?P<section>[^\]\n]*?)[ \t]*\]|excludesfile[ \t]*=[ \t]*(?P<file>.*))"""
 )
-_TRAILING_BLANKS = late_pattern(r"(?<!\\) +\Z")
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -43,7 +42,7 @@ class Rule(msgspec.Struct, frozen=True):
 def parse_rules(text: str) -> Iterator[Rule]:
     """Yield the rules of a file, in order."""
     for raw in text.removeprefix("\ufeff").split("\n"):
-        line = _TRAILING_BLANKS.sub("", raw.removesuffix("\r"))
+        line = _without_trailing_blanks(raw.removesuffix("\r"))
         if line.startswith("#"):
             continue
         negated = line.startswith("!")
@@ -53,6 +52,12 @@ def parse_rules(text: str) -> Iterator[Rule]:
         if body:
             anchored = "/" in body
             yield Rule(PathPattern(body.removeprefix("/")), anchored, directories_only, negated)
+
+
+def _without_trailing_blanks(line: str) -> str:
+    kept = line.rstrip(" ")
+    escapes = len(kept) - len(kept.rstrip("\\"))
+    return line[: len(kept) + escapes % 2]  # a backslash keeps the blank behind it
 
 
 def personal_rules() -> Path | None:

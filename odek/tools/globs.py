@@ -11,11 +11,12 @@ __all__ = ["Glob", "PathPattern"]
 ALTERNATIVES = 100
 """Patterns that braces may expand to; no measurement behind this."""
 
-_BRACES = late_pattern(r"\{([^{}]*,[^{}]*)\}")
+_BRACES = late_pattern(r"\{([^{},]*,[^{}]*)\}")
 # What a bracket holds, in the order in which git reads it: a range may begin or end with any character.
 _HIGH = r"(?:\\.|[^\]\\])"
 _BRACKET_FIRST = rf"\](?:-{_HIGH})?"  # in the first place it closes nothing
-_MEMBERS = rf"\[:[^\]]*:\]|(?:\\.|[^\]\\])-{_HIGH}|\\.|[^\]\\]"
+_NAMED = r"[^\]]{0,64}"  # git's longest name has six letters; without a bound many "[:" cost the square
+_MEMBERS = rf"\[:{_NAMED}:\]|(?:\\.|[^\]\\])-{_HIGH}|\\.|[^\]\\]"
 _TOKEN = late_pattern(
     r"(?P<star>\*+)|(?P<any>\?)|\\(?P<escaped>.)"
     r"|\[(?P<negated>[!^]?)(?P<set>(?>" + _BRACKET_FIRST + r")?+(?>" + _MEMBERS + r")*+)\]"
@@ -23,7 +24,7 @@ _TOKEN = late_pattern(
     re.DOTALL,
 )
 _MEMBER = late_pattern(
-    r"\[:(?P<named>[^\]]*):\]|(?P<low>\\.|[^\\])-(?P<high>\\.|[^\]\\])|(?P<one>\\.|[^\\])", re.DOTALL
+    rf"\[:(?P<named>{_NAMED}):\]|" r"(?P<low>\\.|[^\\])-(?P<high>\\.|[^\]\\])|(?P<one>\\.|[^\\])", re.DOTALL
 )
 _NAMED_SETS = {
     "alnum": "a-zA-Z0-9",
@@ -118,12 +119,13 @@ def _expand(pattern: str) -> list[str]:
 
 
 def _split(pattern: str) -> list[str]:
-    """Return the parts between slashes, those inside brackets left alone."""
-    parts, start = [], 0
-    for token in _TOKEN.finditer(pattern):
+    """Return the parts between slashes outside of brackets; the last one has what is malformed."""
+    parts, start, position = [], 0, 0
+    while token := _TOKEN.match(pattern, position):
+        position = token.end()
         if (token["plain"] or token["escaped"]) == "/":
             parts.append(pattern[start : token.start()])
-            start = token.end()
+            start = position
     return [*parts, pattern[start:]]
 
 

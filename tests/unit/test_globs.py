@@ -1,6 +1,5 @@
 """Which paths a glob matches, and at what cost."""
 
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,6 +41,12 @@ def test_hostile_glob_is_linear() -> None:
     glob = Glob("**/" * 30 + "*a" * 40 + "b")
 
     assert not glob.matches("/".join(["a" * 200] * 50))
+
+
+@pytest.mark.parametrize("pattern", ["[" * 40_000, "[" + "[:" * 20_000, "{" + "," * 40_000, "/[" * 20_000])
+def test_what_is_never_closed_is_read_once(pattern: str) -> None:
+    """Brackets and braces without an end match nothing, and take no longer than their length."""
+    assert not Glob(f"a{pattern}").matches("a")
 
 
 @settings(max_examples=100, deadline=None)

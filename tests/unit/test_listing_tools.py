@@ -212,12 +212,14 @@ def git_files(root: Path, environment: Mapping[str, str] | None = None) -> list[
         {".git/info/exclude": "*.log\n", ".gitignore": "!keep.log\n"},
         {".gitignore": "\ufeff*.log\n"},
         {".gitignore": "a/b/\n", "a/.gitignore": "!b/\n"},
+        {".gitignore": "back\\\\  \n"},
+        {".gitignore": "*.txt" + " " * 40_000 + "x\n"},
     ],
 )
 def test_ignored_is_what_git_ignores(tmp_path: Path, rules: dict[str, str]) -> None:
     """Negation, anchors, nested files, info/exclude and odd lines mean what they mean to git."""
-    make(tmp_path, "x.txt", "keep.log", "other.log", "#odd", "!odd", "trailing", "build/keep.log", "build/x")
-    make(tmp_path, "a/x.txt", "a/keep.log", "a/b/x.txt", "a/b/c/x.txt", "a/b/other.log", "b/x.txt")
+    make(tmp_path, "x.txt", "keep.log", "other.log", "#odd", "!odd", "trailing", "build/keep.log", "back\\")
+    make(tmp_path, "a/x.txt", "build/x", "a/keep.log", "a/b/x.txt", "a/b/c/x.txt", "a/b/other.log", "b/x.txt")
     expected_setup = git_files(tmp_path)
     for name, text in rules.items():
         (tmp_path / name).write_text(text)
