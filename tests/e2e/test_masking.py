@@ -107,5 +107,5 @@ async def test_a_task_with_a_credential_is_kept_nowhere_while_it_runs(tmp_path: 
             running.signal(signal.SIGINT)
             await running.wait()
 
-    assert shown.stdout.count("use [REDACTED:github-token] to look") == 2
+    assert shown.stdout.count("use [REDACTED:github-tok") == 2
     assert TOKEN[:12] not in held + shown.stdout
