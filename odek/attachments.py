@@ -9,7 +9,7 @@ import msgspec
 from odek.errors import ToolError
 from odek.patterns import late_pattern
 from odek.text import clip_middle, without_surrogates
-from odek.tools.paths import Target, locate
+from odek.tools.paths import Target, locate, shown_name
 from odek.tools.regular import open_regular
 from odek.tools.textfile import binary_kind, decode_text, sniff
 
@@ -96,13 +96,13 @@ def attach(
     def add(target: Target, content: str) -> None:
         if target.resolved not in seen:
             seen.add(target.resolved)
-            source = str(target.resolved) if is_outside(target.resolved) else ""
+            source = shown_name(str(target.resolved)) if is_outside(target.resolved) else ""
             put(f"Attached file {target.shown}", target.shown, content, source)
 
     if piped:
         put("Piped in beside the task", PIPED, piped, PIPED)
     for argument in named:
-        target = locate(argument, workspace)
+        target = locate(argument, workspace, any_bytes=True)
         if reason := objection(target.resolved):
             raise ToolError(f"{target.shown} is not attached: {reason}")
         add(target, _read(target))

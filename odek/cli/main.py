@@ -125,9 +125,8 @@ class Parser(argparse.ArgumentParser):
         """Print ``message`` and leave."""
         from odek.text import visible
 
-        self.exit(
-            EXIT_SETUP, f"{self.prog}: {visible(message, keep_newlines=False)} (see `{self.prog} --help`)\n"
-        )
+        shown = visible(_well_formed(message), keep_newlines=False)
+        self.exit(EXIT_SETUP, f"{self.prog}: {shown} (see `{self.prog} --help`)\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         # What is asked for on stdout must arrive, or be known to be lost; argparse passes over that.
@@ -167,9 +166,8 @@ def build_parser(command: str | None, *, alone: bool = False) -> Parser:
 def main(argv: Sequence[str]) -> int:
     """Run one command and return its exit status."""
     command = next((word for word in argv if not word.startswith("-")), "")
-    arguments = build_parser(command, alone=list(argv[:1]) == [command] and command in COMMANDS).parse_args(
-        argv
-    )
+    parser = build_parser(command, alone=list(argv[:1]) == [command] and command in COMMANDS)
+    arguments = _with_well_formed_text(parser.parse_args(argv))
     try:
         status: int = _load(COMMANDS[arguments.command][0]).run(arguments)
         sys.stdout.flush()
@@ -186,7 +184,7 @@ def entry() -> NoReturn:
     _open_missing_streams()
     _take_any_text(sys.stdout)
     try:
-        status = _flushed(main, _asked_for_help([_well_formed(word) for word in sys.argv[1:]]))
+        status = _flushed(main, _asked_for_help(sys.argv[1:]))
     except KeyboardInterrupt:
         status = EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -226,6 +224,16 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
         raise error
     units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{high:02x}{low:02x}" for high, low in zip(*[iter(units)] * 2, strict=True)), error.end
+
+
+def _with_well_formed_text(arguments: argparse.Namespace) -> argparse.Namespace:
+    """Make every text well-formed, apart from names of files, which are of a type of their own."""
+    for name, value in vars(arguments).items():
+        if type(value) is str:
+            setattr(arguments, name, _well_formed(value))
+        elif isinstance(value, list):
+            setattr(arguments, name, [_well_formed(each) if type(each) is str else each for each in value])
+    return arguments
 
 
 def _well_formed(word: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odek.cli.memory_stores import by_person, memory_directory, open_episodes, open_facts, say
+from odek.cli.options import FileName
 
 if TYPE_CHECKING:
     import msgspec
@@ -23,7 +24,7 @@ def add_arguments(action: str, parser: argparse.ArgumentParser) -> None:
     if action == "export":
         parser.add_argument("--json", action="store_true", help="the only format, and the default")
         return
-    parser.add_argument("file", metavar="FILE", help="what `export` printed; - reads stdin")
+    parser.add_argument("file", metavar="FILE", type=FileName, help="what `export` printed; - reads stdin")
     parser.add_argument(
         "--trust",
         action="store_true",

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 __all__ = [
+    "FileName",
     "add_agent_options",
     "add_session_option",
     "add_task",
@@ -12,6 +13,12 @@ __all__ = [
     "session_reference",
     "whole_number",
 ]
+
+
+class FileName(str):
+    """The name of a file, or several, as it was given: its bytes need not be UTF-8."""
+
+    __slots__ = ()
 
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +35,12 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     model.add_argument("--system", metavar="TEXT", help="replace the built-in system prompt")
     work = parser.add_argument_group("work")
     work.add_argument(
-        "-c", "--ctx", metavar="FILES", action="append", help="attach files, separated by commas; repeatable"
+        "-c",
+        "--ctx",
+        metavar="FILES",
+        type=FileName,
+        action="append",
+        help="attach files, separated by commas; repeatable",
     )
     work.add_argument(
         "--max-iter", metavar="N", type=whole_number(1), help="at most N requests to the model (90)"

@@ -4,7 +4,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
-from odek.cli.options import whole_number
+from odek.cli.options import FileName, whole_number
 
 if TYPE_CHECKING:
     from odek.cli.subagent_job import HandJob
@@ -35,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the task and its limits."""
     task = parser.add_mutually_exclusive_group(required=True)
     task.add_argument("--goal", metavar="TEXT", help="what is to be done")
-    task.add_argument("--task", metavar="FILE", help="a JSON file that says what is to be done")
+    task.add_argument(
+        "--task", metavar="FILE", type=FileName, help="a JSON file that says what is to be done"
+    )
     task.add_argument("--supervised", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--context", metavar="TEXT", default="", help="what it must know for that")
     parser.add_argument(

@@ -37,10 +37,11 @@ class Target(msgspec.Struct, frozen=True):
         return (self.spelled,) if self.spelled == self.resolved else (self.spelled, self.resolved)
 
 
-def locate(argument: str, workspace: Path) -> Target:
+def locate(argument: str, workspace: Path, *, any_bytes: bool = False) -> Target:
     """Return what ``argument`` names, seen from ``workspace``. Blocking: follows links.
 
-    The target need not exist. A leading ``~`` is the home directory.
+    The target need not exist. A leading ``~`` is the home directory. ``any_bytes`` takes names
+    that are no UTF-8, as a shell gives them; a model cannot mean one.
 
     Raises:
         ToolError: no path of this system can look like that.
@@ -50,7 +51,7 @@ def locate(argument: str, workspace: Path) -> Target:
     if "\0" in argument:
         raise ToolError(f"the path {_brief(argument)} contains a NUL character; no file can have that name")
     try:
-        argument.encode()
+        _ = os.fsencode(argument) if any_bytes else argument.encode()
     except UnicodeEncodeError:
         raise ToolError(f"the path {_brief(argument)} contains half of a surrogate pair") from None
     try:

@@ -147,6 +147,39 @@ def test_help_that_could_not_be_written_is_an_error(words: list[str]) -> None:
     assert (done.returncode, done.stderr) == (1, b"odek: cannot write to stdout: the disk is full\n")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every file name is UTF-8")
+@pytest.mark.parametrize("utf8", ["1", "0"])
+def test_a_file_is_found_whatever_the_bytes_of_its_name(tmp_path: Path, utf8: str) -> None:
+    """Attached, imported or taken for a task, in any locale; one that is not there is named in a line."""
+    environ = os.environ | {
+        "ODEK_HOME": str(tmp_path / "home"),
+        "PYTHONUTF8": utf8,
+        "PYTHONCOERCECLOCALE": "0",
+        "LC_ALL": "POSIX",
+    }
+    for name in ("ODEK_API_KEY", "DEEPSEEK_API_KEY", "OPENAI_API_KEY"):
+        environ.pop(name, None)
+
+    def odek(*words: str | bytes) -> subprocess.CompletedProcess[bytes]:
+        argv = [sys.executable, "-m", "odek", *words]
+        return subprocess.run(
+            argv, env=environ, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+
+    exported = odek("memory", "export")
+    for name, data in {b"\xe9 \xc3\xab.json": exported.stdout, b"t\xff": b'{"goal": "help"}'}.items():
+        (tmp_path / os.fsdecode(name)).write_bytes(data)
+
+    attached = odek("run", "help", "--ctx", b"\xe9 \xc3\xab.json")
+    missing = odek("run", "help", "--ctx", b"\xff\x1b")
+    assert attached.returncode == 0, attached.stderr
+    assert b"attached " in attached.stderr
+    assert missing.returncode == 3
+    assert missing.stderr.endswith(b"\nodek: --ctx: \\xff\\x1b: it does not exist\n")
+    assert odek("memory", "import", b"\xe9 \xc3\xab.json").returncode == 0
+    assert odek("subagent", "--task", b"t\xff").returncode == 0
+
+
 @pytest.mark.parametrize("utf8", ["1", "0"])
 def test_an_argument_that_is_no_utf_8_is_taken_as_far_as_it_can_be_read(tmp_path: Path, utf8: str) -> None:
     """Its other characters stay, in any locale, and what is written down of it can be sent and stored."""
