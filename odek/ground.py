@@ -29,6 +29,7 @@ from odek.memory_wiring import (
     open_session_end_of,
 )
 from odek.messages import SystemMessage
+from odek.prompt import told_workspace, workspace_change
 from odek.sandbox.launcher import Launcher
 from odek.sandbox_wiring import goes_on_in_sandbox, in_sandbox, open_launcher
 from odek.session_prompt import session_prompt
@@ -36,6 +37,7 @@ from odek.sessions.session import Session
 from odek.sessions.store import SessionStore
 from odek.sessions.unsaved import unsaved_session
 from odek.setup import Setup
+from odek.text import without_surrogates
 from odek.trust.paths import Where
 from odek.trust.secrets import Masker
 
@@ -185,4 +187,14 @@ async def _open_session(
         if notice:
             setup.emit(Notice(notice, "warning"))
         session.append(SystemMessage(prompt))
+    else:
+        _tell_of_workspace(session, mask(without_surrogates(str(setup.workspace))), setup.emit)
     return session
+
+
+def _tell_of_workspace(session: Session, workspace: str, emit: Callable[[Event], None]) -> None:
+    """Say so, to the person and the model, when a session goes on in another directory than before."""
+    before = told_workspace(session.messages)
+    if before and before != workspace:
+        emit(Notice(f"this session was in {before}; it goes on in {workspace}", "warning"))
+        session.append(workspace_change(workspace))

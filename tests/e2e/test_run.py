@@ -60,6 +60,27 @@ async def test_continue_goes_on_with_the_newest_session(tmp_path: Path) -> None:
     assert len(odek.sessions()) == 1
 
 
+async def test_a_session_that_goes_on_elsewhere_knows_where_it_is(tmp_path: Path) -> None:
+    """Person and model are told of another directory once, behind a history that stays as it was."""
+    async with open_model_server(default=text_answer("well")) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        here, there = odek.workspace, tmp_path / "there"
+        there.mkdir()
+        told = [(await odek.run("run", "first")).stderr]
+        for place in (there, there, here):
+            odek.workspace = place
+            told.append((await odek.run("continue", "more")).stderr)
+        sent = [request.json["messages"] for request in server.requests]
+
+    requests = [messages for messages in sent if messages[-1]["content"] in {"first", "more"}]
+    assert ["goes on in" in text for text in told] == [False, True, False, True]
+    assert requests[1][: len(requests[0])] == requests[0]
+    assert f"The workspace is now {there}" in requests[1][len(requests[0]) + 1]["content"]
+    assert requests[2][: len(requests[1])] == requests[1]
+    said = [message["content"] for message in requests[3] if "The workspace is now" in message["content"]]
+    assert [text.splitlines()[0].rpartition(" ")[2] for text in said] == [str(there), str(here)]
+
+
 async def test_the_key_goes_to_the_endpoint_and_nowhere_else(tmp_path: Path) -> None:
     """Commands do not see the key, and no file holds it, even when the model repeats it."""
     key = "sk-proj-hidden-0123456789abcdefABCDEF"
