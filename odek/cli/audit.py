@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, assert_never
 
 from odek.cli.options import session_reference
+from odek.cli.width import list_columns, on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-WIDTH = 80
 _INDENT = 12
 _NAMED = 60  # characters of what diverged and of the call that it was in; --json has more
 
@@ -77,10 +77,8 @@ def _as_json(header: "Header", log: "AuditLog") -> str:
 
 
 def _lines(header: "Header", log: "AuditLog") -> "Iterator[str]":
-    from odek.text import clip_line, visible
-
-    task = clip_line(visible(" ".join(header.task.split())), WIDTH - 27)
-    yield f"session {header.id[:17]}  {task}".rstrip()
+    start = f"session {header.id[:17]}  "
+    yield f"{start}{on_one_line(header.task, list_columns() - len(start))}".rstrip()
     if header.episode_untrusted:
         yield from _wrapped(f"its memory is untrusted: {', '.join(header.taint_sources) or 'unknown'}", 0)
     else:
@@ -155,12 +153,12 @@ def _entry(verb: str, text: str) -> "Iterator[str]":
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    """Return ``text`` in lines of at most 80 columns, safe for a terminal."""
+    """Return ``text`` in lines as wide as the list, safe for a terminal."""
     from odek.cli.layout import Span, WordWrap
     from odek.cli.style import PLAIN
     from odek.text import visible
 
-    wrap = WordWrap(WIDTH, PLAIN)
+    wrap = WordWrap(list_columns(), PLAIN)
     wrap.start(Span(" " * indent), Span(" " * indent))
     wrap.add([Span(visible(" ".join(text.split()), keep_newlines=False))])
     return ["".join(span.text for span in line) for line in wrap.lines()]

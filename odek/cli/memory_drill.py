@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odek.cli.width import list_columns
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from odek.events import Event
 
 __all__ = ["add_arguments", "run"]
-
-WIDTH = 80
 
 EPILOG = """\
 Nothing of yours is touched, and no command is run: texts, sessions and episodes
@@ -105,19 +105,20 @@ def _as_json(results: "Sequence[Result]") -> str:
 def _lines(results: "Sequence[Result]", *, everything: bool) -> "Iterator[str]":
     from odek.cli.table import plain_table
 
+    columns = list_columns()
     through = [result for result in results if not result.outcome.held]
     if everything and len(through) < len(results):
         held = [(_name(result), result.outcome.how) for result in results if result.outcome.held]
-        yield from plain_table(("held", "by"), held, WIDTH)
+        yield from plain_table(("held", "by"), held, columns)
         yield ""
     if through:
         rows = [(_name(result), result.outcome.how, result.attack.reason) for result in through]
-        yield from plain_table(("attack", "how it got through", "why it matters"), rows, WIDTH)
+        yield from plain_table(("attack", "how it got through", "why it matters"), rows, columns)
         yield ""
     tried = Counter(_kind(result.attack) for result in results)
     passed = Counter(_kind(result.attack) for result in through)
     counts = [(_KINDS[kind], str(count), str(passed[kind] or "-")) for kind, count in tried.items()]
-    yield from plain_table(("attacks", "tried", "got through"), counts, WIDTH, numbers=_NUMBERS)
+    yield from plain_table(("attacks", "tried", "got through"), counts, columns, numbers=_NUMBERS)
     yield ""
     yield f"{len(through)} of {len(results)} attacks got through" if through else "nothing got through"
 

@@ -1,4 +1,4 @@
-"""Lists are as wide as the terminal: `odek ps` and `odek config show`."""
+"""Lists are as wide as the terminal: `odek ps`, `odek config show` and `odek audit`."""
 
 import os
 import subprocess
@@ -9,6 +9,9 @@ import pytest
 
 from odek.cli.layout import columns_of
 from odek.processes import registered
+from odek.sessions.names import audit_path
+from odek.trust.audit import AuditTrail, Ingest
+from tests.support.sessions import write_foreign
 from tests.support.terminal import open_terminal
 
 SESSION = "20260102-0123456789abcdef"
@@ -62,3 +65,19 @@ def test_settings_are_aligned_within_the_terminal(tmp_path: Path, columns: int |
     assert len({columns_of(line.removesuffix("default").removesuffix(origin)) for line in whole}) == 1
     assert all(line.count(".") and " " not in line for line in lines if line not in whole)
     assert max(map(columns_of, lines)) <= (columns or 80)
+
+
+@pytest.mark.parametrize("columns", [60, 100, None])
+def test_a_record_is_wrapped_at_the_width_of_the_terminal(tmp_path: Path, columns: int | None) -> None:
+    """What came in and where it is from takes as many lines as it needs, and no more."""
+    write_foreign(tmp_path / "sessions", SESSION, [{"role": "user", "content": TASK}])
+    ingest = Ingest(
+        time="2026-01-02T00:00:00Z", turn=1, source="word " * 50, sha256="0" * 16, size_bytes=7, call_id=""
+    )
+    AuditTrail(audit_path(tmp_path / "sessions", SESSION)).append([ingest])
+
+    lines = shown(tmp_path, "audit", columns=columns)
+
+    width = columns or 80
+    assert max(map(columns_of, lines)) in range(width - 6, width + 1)
+    assert " ".join(" ".join(lines).split()).count("word") == 50
