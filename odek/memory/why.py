@@ -13,6 +13,7 @@ from odek.memory.places import is_episode_id, real_directory
 from odek.memory.recall import Considered
 from odek.storage.files import ensure_directory, read_file, replace_file
 from odek.storage.lines import append_lines
+from odek.storage.listing import files_in
 
 __all__ = ["DIRECTORY", "WhyLog", "WhyRecord"]
 
@@ -97,13 +98,21 @@ class WhyLog:
             replace_file(path, b"".join(kept))
 
     def sessions(self) -> tuple[str, ...]:
-        """Return the ids of the sessions on record, newest first; one that a full disk left empty is none."""
+        """Return the ids of the sessions on record, newest first; one that a full disk left empty is none.
+
+        Raises:
+            StoreError: their directory cannot be read.
+        """
         return tuple(path.stem for path, size_bytes in reversed(self._files()) if size_bytes)
 
     def _files(self) -> list[tuple[Path, int]]:
-        """Return the files with their sizes in bytes, oldest first."""
+        """Return the files with their sizes in bytes, oldest first.
+
+        Raises:
+            StoreError: their directory cannot be read.
+        """
         found: list[tuple[int, Path, int]] = []
-        for path in (real_directory(self._memory) / DIRECTORY).glob("*.jsonl"):
+        for path in files_in(real_directory(self._memory) / DIRECTORY, ".jsonl"):
             with suppress(OSError):
                 status = path.lstat()
                 found.append((status.st_mtime_ns, path, status.st_size))

@@ -16,6 +16,7 @@ from odek.sessions.session import Session
 from odek.sessions.turns import turns_of
 from odek.sessions.writer import SessionWriter
 from odek.storage.files import ensure_directory, read_file, remove_file
+from odek.storage.listing import files_in
 from odek.storage.locks import HeldLock, hold
 from odek.timestamps import current_timestamp
 
@@ -177,8 +178,11 @@ class SessionStore:
         """Yield the locks that belong to no session and no process, and ``remove`` them.
 
         They are left by processes that were killed before their first save.
+
+        Raises:
+            StoreError: their directory cannot be read, or one of them not removed.
         """
-        for path in sorted((self._directory / LOCKS).glob("*.lock")):
+        for path in files_in(self._directory / LOCKS, ".lock"):
             if session_path(self._directory, path.stem).exists():
                 continue
             try:

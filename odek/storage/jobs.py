@@ -7,7 +7,7 @@ Everything here blocks.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +17,7 @@ import msgspec
 
 from odek.errors import StoreBusyError, StoreError
 from odek.storage.files import ensure_directory, read_file, remove_file, replace_file, sweep_temporaries
+from odek.storage.listing import files_in
 from odek.storage.locks import HeldLock, exclusive, hold
 from odek.timestamps import current_timestamp
 
@@ -86,7 +87,7 @@ class JobQueue:
     """The jobs below ``directory``, which is made with the first one.
 
     ``poll`` is called while waiting for the queue's lock and may raise to give up. Every
-    method but ``list`` may raise StoreError: a file cannot be read or written.
+    method may raise StoreError: the directory or a file cannot be read or written.
     """
 
     def __init__(self, directory: Path, *, poll: Callable[[], None] | None = None) -> None:
@@ -182,8 +183,8 @@ class JobQueue:
         found = [(path, job) for path in self._files() if (job := _read(path)) is not None]
         return tuple(sorted(found, key=lambda pair: (pair[1].created_at, pair[1].key)))
 
-    def _files(self) -> Iterator[Path]:
-        return self._directory.glob("*.json")
+    def _files(self) -> Sequence[Path]:
+        return files_in(self._directory, ".json")
 
     def _make_room(self, wanted: Path) -> None:
         """Let go what is over the limit: first what is done, then what is parked, oldest first."""
