@@ -4,6 +4,7 @@ The order of the keys is fixed and the messages come last, so that the requests 
 session begin with the same bytes as far as they say the same.
 """
 
+from collections.abc import Sequence
 from typing import Any, assert_never
 
 import msgspec
@@ -41,9 +42,7 @@ def encode_request(
         body["temperature"] = request.temperature
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
-    body["messages"] = [
-        _message(message, profile, first=position == 0) for position, message in enumerate(request.messages)
-    ]
+    body["messages"] = _messages(request.messages, profile)
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:
@@ -68,6 +67,23 @@ def _thinking(wanted: str, profile: ModelProfile) -> dict[str, Any]:
             return {"chat_template_kwargs": {"enable_thinking": not off}}
         case unreachable:
             assert_never(unreachable)
+
+
+def _messages(messages: Sequence[Message], profile: ModelProfile) -> list[dict[str, Any]]:
+    """Return the messages in the shape of the endpoint.
+
+    Templates that take no late system message mostly insist on the roles taking turns too:
+    what follows a user's message in the user's name becomes a part of it.
+    """
+    encoded: list[dict[str, Any]] = []
+    for position, message in enumerate(messages):
+        next_one = _message(message, profile, first=position == 0)
+        last_role = encoded[-1]["role"] if encoded else ""
+        if not profile.late_system and last_role == next_one["role"] == "user":
+            encoded[-1]["content"] += f"\n\n{next_one['content']}"
+        else:
+            encoded.append(next_one)
+    return encoded
 
 
 def _message(message: Message, profile: ModelProfile, *, first: bool) -> dict[str, Any]:

@@ -202,7 +202,7 @@ async def test_what_is_foreseen_is_offered_and_a_number_asks_it(tmp_path: Path) 
         assert done.status == 0, done.stderr
         assert "1  where are the logs kept" in done.stdout
         asked = [
-            each.json["messages"][-1]["content"]
+            each.json["messages"][-1]["content"].rpartition("\n\n")[2]  # behind what the memory adds
             for each in server.requests
             if "JSON array" not in each.json["messages"][0]["content"]
         ]

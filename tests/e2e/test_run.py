@@ -64,6 +64,7 @@ async def test_a_session_that_goes_on_elsewhere_knows_where_it_is(tmp_path: Path
     """Person and model are told of another directory once, behind a history that stays as it was."""
     async with open_model_server(default=text_answer("well")) as server:
         odek = Odek(tmp_path, base_url=server.base_url)
+        odek.environment["ODEK_MODEL"] = "gpt-4o"  # which takes each message by itself
         here, there = odek.workspace, tmp_path / "there"
         there.mkdir()
         told = [(await odek.run("run", "first")).stderr]

@@ -82,9 +82,12 @@ def test_reasoning_is_echoed_only_where_it_is_wanted() -> None:
 
 
 def test_context_behind_the_history_suits_every_template() -> None:
-    """A late system message is the user's where a family takes none there; its name stays here."""
+    """A late system message is a part of the user's where a family takes none there; its name stays here."""
     messages = (SystemMessage("first"), SystemMessage("late", CONTEXT_NAME), UserMessage("hi"))
-    assert [message["role"] for message in sent(*messages)["messages"]] == ["system", "user", "user"]
+    assert sent(*messages)["messages"] == [
+        {"role": "system", "content": "first"},
+        {"role": "user", "content": "late\n\nhi"},
+    ]
     body = sent(*messages, model="gpt-4o")
     assert [message["role"] for message in body["messages"]] == ["system", "system", "user"]
     assert all("name" not in message for message in body["messages"])
@@ -126,6 +129,18 @@ def test_limits_in_the_fields_of_the_family() -> None:
     assert sent(model="claude-sonnet-4-5", max_tokens=100, thinking="low")["max_tokens"] == 2148
 
 
+def test_roles_take_turns_for_strict_templates() -> None:
+    """However much the memory adds, the user speaks once before each answer; results stand by themselves."""
+    call = ToolCall("c1", FunctionCall("shell", "{}"))
+    turn = (SystemMessage("m1", CONTEXT_NAME), SystemMessage("m2", CONTEXT_NAME), UserMessage("q"))
+    answer = (AssistantMessage("", (call,)), ToolMessage("r", "c1"), AssistantMessage("a"))
+    messages = sent(SystemMessage("s"), *turn, *answer, *turn, model="mistral-small")["messages"]
+
+    roles = [message["role"] for message in messages]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert messages[-1]["content"] == "m1\n\nm2\n\nq"
+
+
 def test_requests_of_one_conversation_begin_with_the_same_bytes() -> None:
     """What a provider's cache compares does not change as the conversation grows."""
     history: tuple[Message, ...] = (SystemMessage("s"), UserMessage("a"))
@@ -140,6 +155,5 @@ def test_requests_of_one_conversation_begin_with_the_same_bytes() -> None:
 def test_lone_surrogates_do_not_stop_a_request() -> None:
     """Text that no encoder takes is sent with the replacement character."""
     assert sent(UserMessage("a\ud83db"), UserMessage("\ud83d\ude00"))["messages"] == [
-        {"role": "user", "content": "a�b"},
-        {"role": "user", "content": "😀"},
+        {"role": "user", "content": "a�b\n\n😀"},
     ]
