@@ -46,6 +46,7 @@ def answer_for(request: RecordedRequest) -> Answer:
 async def one_life(folder: Path, server: ModelServer, dice: random.Random) -> tuple[Odek, list[str]]:
     """Talk with odek until it is killed; return the answers that were shown."""
     odek = Odek(folder, base_url=server.base_url)
+    odek.environment["ODEK_MODEL"] = "gpt-4o"  # which takes what the memory adds by itself
     with (folder / "questions").open("w+") as stdin:
         stdin.write("".join(f"{number}\n" for number in range(QUESTIONS)))
         stdin.seek(0)
