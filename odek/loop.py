@@ -186,6 +186,7 @@ class _Turn:
             agent.on_budget(self._budget)
         self._partial: list[str] = []
         self._unsaved_reported = False
+        self._sent_tokens = 0
         self._task = ""
         self._asked_at = _local_time()
         self._noted = False
@@ -312,7 +313,7 @@ class _Turn:
         response = await self._agent.model.complete(request, self._on_model_event)
         self._spend(response.usage)
         seconds = trio.current_time() - started
-        calls = len(response.message.tool_calls)
+        calls, self._sent_tokens = len(response.message.tool_calls), fitted.estimated_tokens
         self._emit(ModelFinished(response.usage, response.finish_reason, calls, seconds))
         return response
 
@@ -334,7 +335,7 @@ class _Turn:
                 self._emit(ModelRetrying(attempt, wait_seconds, reason))
 
     def _check_reply(self, response: ModelResponse) -> None:
-        if notice := notice_of(response, self._agent.tools):
+        if notice := notice_of(response, self._agent.tools, self._sent_tokens):
             self._emit(Notice(notice, "warning"))
         if self._ledger.denied_by(response.message.content):
             self._emit(ReplyLedgerMismatch(tuple(self._ledger.changes)))

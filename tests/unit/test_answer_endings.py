@@ -15,7 +15,7 @@ TOOLS = ("shell", "read_file")
 
 def notice(text: str, finish_reason: FinishReason = "stop") -> str:
     """Return what is said of an answer."""
-    return notice_of(ModelResponse(AssistantMessage(text), Usage(), finish_reason), TOOLS)
+    return notice_of(ModelResponse(AssistantMessage(text), Usage(), finish_reason), TOOLS, 5_000)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,28 @@ def test_a_cut_answer_is_told_first() -> None:
     """A limit explains the text better than its form."""
     assert notice("half", "length") == "the answer was cut at the model's length limit"
     assert notice("half", "content_filter") == "the provider's content filter cut the answer"
+
+
+@pytest.mark.parametrize(
+    ("sent_tokens", "read_tokens", "told"),
+    [
+        (8_000, 2_050, True),
+        (8_000, 3_999, True),
+        (8_000, 5_000, False),
+        (1_500, 100, False),
+        (8_000, None, False),
+    ],
+)
+def test_a_window_that_is_silently_too_small_is_told(
+    sent_tokens: int, read_tokens: int | None, told: bool
+) -> None:
+    """Some servers cut the beginning of a request and answer all the same; only their count shows it."""
+    response = ModelResponse(AssistantMessage("fine"), Usage(prompt_tokens=read_tokens), "stop")
+
+    said = notice_of(response, TOOLS, sent_tokens)
+
+    assert ("llm.context_window" in said) is told
+    assert not told or f"read {read_tokens:,} tokens of about 8,000" in said
 
 
 async def test_a_turn_warns_of_a_written_call() -> None:
