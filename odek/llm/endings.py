@@ -37,7 +37,7 @@ def notice_of(response: ModelResponse, tool_names: Collection[str], sent_tokens:
             return "the provider's content filter cut the answer"
         case _ if SMALLEST_WINDOW_TOKENS <= read_tokens < sent_tokens * NOTICED_SHARE:
             return (
-                f"the server read {read_tokens:,} tokens of about {sent_tokens:,}: its window is smaller than "
+                f"the server read {read_tokens:,} tokens of about {sent_tokens:,}: its window is less than "
                 "the request; enlarge it (Ollama: OLLAMA_CONTEXT_LENGTH), or set llm.context_window to it"
             )
         case _ if _writes_call(response.message.content, tool_names):
