@@ -12,11 +12,12 @@ import msgspec
 
 from odek.errors import ContextOverflowError, ModelError, ModelRejectedError, ModelUnavailableError
 from odek.llm.lenient import decode_json
-from odek.llm.retry import retry_after_seconds
+from odek.llm.retry import hinted_seconds, retry_after_seconds
 from odek.text import clip_line, first_line, visible, without_surrogates
 
 __all__ = ["Fault", "error_text", "fault_in_stream", "fault_of_page", "fault_of_status", "without_secret"]
 
+_HINTED_BYTES = 16 * 1024  # of a body, looked through for the wait that it asks for; messages are shorter
 _MESSAGE_WIDTH = 400  # a line or two on a terminal; providers put the point first
 
 _OVERFLOW_CODES = {
@@ -51,7 +52,7 @@ _HINTS = {
     401: "; check the API key",
     402: "; check the account's balance",
     403: "; check what the API key may do",
-    404: "; check the model's name and the base URL",
+    404: "; check the model's name and the base URL (most end in /v1)",
 }
 
 
@@ -91,7 +92,8 @@ def fault_of_status(status: int, headers: Mapping[str, str], body: bytes, *, hos
     if not retriable:
         kind: Literal["unavailable", "rejected"] = "unavailable" if status >= 500 else "rejected"
         return Fault(message + _HINTS.get(status, ""), kind, retriable=False)
-    return Fault(message, retry_after_seconds=retry_after_seconds(headers, now))
+    asked = retry_after_seconds(headers, now)
+    return Fault(message, retry_after_seconds=_hinted(body) if asked is None else asked)
 
 
 def fault_in_stream(error: bytes, *, host: str) -> Fault:
@@ -112,7 +114,14 @@ def fault_in_stream(error: bytes, *, host: str) -> Fault:
         words = " ".join((*sorted(codes), text))
         refused = re.search(_REFUSED_WORDS, words, re.IGNORECASE)
         passing = not refused or re.search(_BUSY_WORDS, words, re.IGNORECASE) is not None
-    return Fault(message) if passing else Fault(message, "rejected", retriable=False)
+    if not passing:
+        return Fault(message, "rejected", retriable=False)
+    return Fault(message, retry_after_seconds=_hinted(error))
+
+
+def _hinted(body: bytes) -> float | None:
+    """Return the wait that an error asks for in its body: several providers say it nowhere else."""
+    return hinted_seconds(body[:_HINTED_BYTES].decode("utf-8", "replace"))
 
 
 def fault_of_page(body: bytes, *, url: str) -> Fault:

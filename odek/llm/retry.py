@@ -5,7 +5,9 @@ import re
 import time
 from collections.abc import Mapping
 
-__all__ = ["LONGEST_WAIT_SECONDS", "backoff_seconds", "retry_after_seconds", "until"]
+from odek.patterns import late_pattern
+
+__all__ = ["LONGEST_WAIT_SECONDS", "backoff_seconds", "hinted_seconds", "retry_after_seconds", "until"]
 
 LONGEST_WAIT_SECONDS = 60.0
 """A person waits a minute for a busy provider; beyond it they are told when to come back."""
@@ -13,6 +15,13 @@ LONGEST_WAIT_SECONDS = 60.0
 # 0.5 + 1 + 2 + 4 s ride out a restart or a burst. No measurement behind either.
 _FIRST_WAIT_SECONDS = 0.5
 _LONGEST_BACKOFF_SECONDS = 16.0
+
+_UNITS = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "hour": 3600.0}
+_ONE_SPAN = r"(\d{1,6}(?:\.\d{1,9})?) ?(ms|min|m|sec|s|hour|h)(?:ute|ond)?s?(?![a-z])"
+_SPAN = late_pattern(_ONE_SPAN, re.IGNORECASE)
+_HINT = late_pattern(
+    rf"""(?:try again|retry)(?:[ _](?:in|after)|delay)[ "':]*(?P<span>(?:{_ONE_SPAN}[ ,]*)+)""", re.IGNORECASE
+)
 
 
 def backoff_seconds(attempt: int, jitter: float) -> float:
@@ -44,6 +53,14 @@ def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
         return max(parsedate_to_datetime(value).timestamp() - now, 0.0)
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def hinted_seconds(text: str) -> float | None:
+    """Return the wait that the words of an error ask for, such as ``try again in 1m2.5s``, or None."""
+    hint = _HINT.search(text)
+    if hint is None:
+        return None
+    return sum(float(number) * _UNITS[unit.lower()] for number, unit in _SPAN.findall(hint["span"]))
 
 
 def until(seconds: float, now: float) -> str:

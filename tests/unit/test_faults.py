@@ -96,7 +96,7 @@ def test_an_empty_error_names_the_status() -> None:
 def test_hints_say_what_to_do() -> None:
     """The usual refusals come with what to check."""
     assert status_fault(401).message.endswith("check the API key")
-    assert status_fault(404).message.endswith("check the model's name and the base URL")
+    assert status_fault(404).message.endswith("check the model's name and the base URL (most end in /v1)")
 
 
 def test_a_spent_quota_is_not_waited_for() -> None:
@@ -170,6 +170,10 @@ def test_the_provider_may_decide_about_retries() -> None:
 def test_retry_after_is_read() -> None:
     """The wait that the provider asks for travels with the fault."""
     assert status_fault(429, retry_after="7").retry_after_seconds == 7
+    hint = error("Rate limit reached. " + "x " * 400 + "Please try again in 20s.")
+    assert status_fault(429, hint).retry_after_seconds == 20
+    assert status_fault(429, hint, retry_after="7").retry_after_seconds == 7
+    assert fault_in_stream(msgspec.json.encode(hint), host="h").retry_after_seconds == 20
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from email.utils import formatdate
 
 import pytest
 
-from odek.llm.retry import backoff_seconds, retry_after_seconds, until
+from odek.llm.retry import backoff_seconds, hinted_seconds, retry_after_seconds, until
 
 NOW = 1_790_000_000.0
 
@@ -35,6 +35,30 @@ def test_both_forms_of_retry_after(headers: dict[str, str], seconds: float) -> N
 def test_what_cannot_be_read_asks_for_nothing(value: str) -> None:
     """Garbage is passed over."""
     assert retry_after_seconds({"retry-after": value}, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("Rate limit reached for m. Please try again in 20s. Visit", 20),
+        ("Please try again in 6ms.", 0.006),
+        ("Please try again in 1m12.5s.", 72.5),
+        ("Please try again in 7m12.48s. Need more tokens?", 432.48),
+        ("Please retry after 26 seconds.", 26),
+        ("Please retry in 38.199843s.", 38.199843),
+        ('{"@type": "google.rpc.RetryInfo", "retryDelay": "38s"}', 38),
+        ("try again in 2 minutes", 120),
+        ("try again in 1 hour", 3600),
+        ("Please try again later", None),
+        ("retry in a moment, 20s at most", None),
+        ("limit 20s, retry", None),
+        ("try again in 3 models", None),
+        ("", None),
+    ],
+)
+def test_the_wait_that_the_words_of_an_error_ask_for(text: str, seconds: float | None) -> None:
+    """Providers put it in the message where others have a header."""
+    assert hinted_seconds(text) == (None if seconds is None else pytest.approx(seconds))
 
 
 def test_backoff_doubles_up_to_a_bound() -> None:
