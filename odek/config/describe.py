@@ -182,6 +182,7 @@ is written as `null`. Beside the names above, every key also listens to its gene
 
 The key of the endpoint is the first of these that is set: {keys}.
 `api_key` in `~/.odek/config.json` comes after `ODEK_API_KEY` and before the other two.
+With the key of `OPENAI_API_KEY` goes `OPENAI_BASE_URL`, unless `base_url` is set.
 Tools and subagents inherit the environment without these variables, without any variable
 that one of the keys refers to, and without any whose text holds one of them.
 

@@ -22,6 +22,9 @@ __all__ = ["API_KEY_VARIABLES", "Layer", "Origin", "Resolved", "SourceText", "So
 Layer = Literal["home", "project", "environment", "flag"]
 
 API_KEY_VARIABLES = ("ODEK_API_KEY", "DEEPSEEK_API_KEY", "OPENAI_API_KEY")
+BASE_URL_VARIABLES = {"OPENAI_API_KEY": "OPENAI_BASE_URL"}
+"""Where a key of that variable is good for, by its name: other programs read both."""
+
 """Where the key of the endpoint is looked for, first match first."""
 
 _SHORTEST_SECRET = 6  # characters; a shorter one would be found in harmless text everywhere
@@ -217,8 +220,16 @@ class _Resolution:
             if text := self._variables.get(name, "").strip():
                 value = checker.check(name, table()["api_key"], text)
                 self._set("api_key", value, Origin("environment", self._variable_name(name)))
+                self._find_base_url(BASE_URL_VARIABLES.get(name, ""), checker)
                 break
         checker.finish()
+
+    def _find_base_url(self, name: str, checker: Checker) -> None:
+        """Take the address that goes with a key, unless one was named: a key must not go elsewhere."""
+        text = self._variables.get(name, "").strip()
+        if text and not self._values.get("base_url"):
+            value = checker.check(name, table()["base_url"], text)
+            self._set("base_url", value, Origin("environment", self._variable_name(name)))
 
     def _inherit(self, section: str, other: str) -> None:
         """Give a section of which no key was set what was set of the ``other``."""
@@ -265,6 +276,7 @@ class _Resolution:
 
     def _secret_texts(self) -> tuple[str, ...]:
         settings = {name for name, key in variables().items() if not key.facets.secret}
+        settings.update(BASE_URL_VARIABLES.values())
         found = self._credentials()
         found += [text for name, text in self._brought.items() if name not in settings]
         found += [self._variables.get(name, "").strip() for name in sorted(self._key_names)]

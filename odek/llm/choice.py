@@ -32,7 +32,10 @@ def choose(config: Config, key_name: str) -> Choice:
     if config.model == OFFLINE:
         return Choice(None)
     if config.base_url:
-        return Choice(_endpoint(config, config.base_url, config.model))
+        usual = next(
+            (known.model for known in PROVIDERS if known.base_url == config.base_url.rstrip("/")), ""
+        )
+        return Choice(_endpoint(config, config.base_url, config.model or usual))
     if not config.api_key:
         if config.model:
             raise ConfigError(f'model "{config.model}" needs an endpoint: set ODEK_API_KEY, or --base-url')

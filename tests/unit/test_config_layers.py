@@ -8,7 +8,10 @@ import pytest
 
 from odek.config.layers import Resolved
 from odek.config.settings import REFUSED_IN_PROJECTS, Config
+from odek.errors import ConfigError
 from tests.support.config_texts import HOME, KEY, PROJECT, SECRETS, made_of, problems_of
+
+PROXY = "https://proxy.example.com/v1"
 
 
 def test_nothing_given_is_all_defaults() -> None:
@@ -97,6 +100,37 @@ def test_the_api_key_is_the_first_that_is_set(sources: dict[str, Any], key: str,
 
     assert resolved.config.api_key == key
     assert resolved.origins["api_key"].name == origin
+
+
+@pytest.mark.parametrize(
+    ("sources", "base_url", "origin"),
+    [
+        ({"environ": {"OPENAI_API_KEY": "c", "OPENAI_BASE_URL": PROXY}}, PROXY, "OPENAI_BASE_URL"),
+        ({"secrets": f"OPENAI_API_KEY=c\nOPENAI_BASE_URL={PROXY}"}, PROXY, "OPENAI_BASE_URL in secrets.env"),
+        (
+            {"environ": {"OPENAI_API_KEY": "c", "OPENAI_BASE_URL": PROXY, "ODEK_BASE_URL": "http://a/v1"}},
+            "http://a/v1",
+            "ODEK_BASE_URL",
+        ),
+        ({"environ": {"ODEK_API_KEY": "a", "OPENAI_API_KEY": "c", "OPENAI_BASE_URL": PROXY}}, "", ""),
+        ({"environ": {"DEEPSEEK_API_KEY": "a", "OPENAI_BASE_URL": PROXY}}, "", ""),
+        ({"environ": {"OPENAI_BASE_URL": PROXY}}, "", ""),
+        ({"environ": {"OPENAI_API_KEY": "c", "OPENAI_BASE_URL": " "}}, "", ""),
+    ],
+)
+def test_a_key_goes_where_its_own_variables_say(sources: dict[str, Any], base_url: str, origin: str) -> None:
+    """``OPENAI_BASE_URL`` belongs to the key of ``OPENAI_API_KEY`` and to no other, and ours comes first."""
+    resolved = made_of(**sources)
+
+    assert resolved.config.base_url == base_url
+    assert (resolved.origins["base_url"].name if base_url else "") == origin
+    assert PROXY not in resolved.secrets
+
+
+def test_an_address_that_goes_with_a_key_is_checked() -> None:
+    """What is none is named with its variable, and the key goes nowhere."""
+    with pytest.raises(ConfigError, match="OPENAI_BASE_URL: expected an http or https URL"):
+        made_of(environ={"OPENAI_API_KEY": "c", "OPENAI_BASE_URL": "proxy:8080"})
 
 
 def test_a_variable_that_is_set_empty_is_not_filled_from_secrets() -> None:

@@ -2,7 +2,10 @@
 
 import pytest
 
-from odek.llm.profiles import PROVIDERS, ModelProfile, profile_of
+from odek.config.settings import Config
+from odek.errors import ConfigError
+from odek.llm.choice import choose
+from odek.llm.profiles import PROVIDERS, ModelProfile, Provider, profile_of
 
 
 @pytest.mark.parametrize(
@@ -39,3 +42,14 @@ def test_default_models_are_known() -> None:
     for provider in PROVIDERS:
         assert profile_of(provider.model).context_window
         assert provider.base_url.startswith("https://")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_providers_own_address_has_its_usual_model(provider: Provider) -> None:
+    """Whether it was named or not; at another address a model has to be."""
+    named = choose(Config(base_url=f"{provider.base_url}/", api_key="k"), "ODEK_API_KEY")
+
+    assert named.endpoint is not None
+    assert named.endpoint.model == provider.model
+    with pytest.raises(ConfigError, match="no model is named"):
+        choose(Config(base_url="https://proxy.example.com/v1", api_key="k"), provider.key_variable)
