@@ -9,7 +9,7 @@ __all__ = ["notice_of"]
 
 # How models write calls; a server that knows the model's template takes them out of the text.
 _WRITTEN_CALL = late_pattern(
-    r"""(?xm) ^\s*
+    r"""(?xm) ^[^\S\n]*
     (?: <\|?tool_calls?\b | <function[=_\s] | <invoke\b | \[TOOL_CALLS?\] | <\|python_tag\|>
       | <\uff5ctool\u2581calls?\u2581begin\uff5c>
       | (?:```(?:json)?\s*)? \{ \s* "(?:name|function|tool)" \s* : )

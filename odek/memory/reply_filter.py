@@ -25,11 +25,11 @@ _HEADING = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
-_CLOSING = re.compile(
-    r"""(?:\A|(?<=[.!?\n])\s*)[^.!?\n]*\b(?:
+_PARTING = re.compile(
+    r"""\b(?:
         let\ me\ know | feel\ free | would\ you\ like | do\ you\ want | happy\ to\ help | want\ me\ to
       | shall\ i | should\ i | if\ you(?:'d|\ would|\ need|\ have|\ want) | hope\ this\ helps
-    )\b[^.!?\n]*[.!?]*\s*\Z""",
+    )\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 
@@ -121,11 +121,21 @@ def tidy_reply(reply: str) -> str:
     for _ in range(2):  # a heading above a preamble, or the other way round
         if heading := _HEADING.match(text.translate(_PLAIN_QUOTES)):
             text = text[heading.end() :].strip()
-    while (closing := _CLOSING.search(text.translate(_PLAIN_QUOTES))) and closing.start() > 0:
-        text = text[: closing.start()].rstrip()
+    text = _without_parting(text)
     if len(text) > 1 and text[0] == text[-1] == '"' and text.count('"') == 2:
         text = text[1:-1].strip()
     return text
+
+
+def _without_parting(text: str) -> str:
+    """Return ``text``, which ends in no white space, up to the sentences at its end that take leave."""
+    plain, end = text.translate(_PLAIN_QUOTES), len(text)
+    while True:
+        said = len(plain[:end].rstrip(".!?"))
+        start = max(plain.rfind(mark, 0, said) for mark in ".!?\n") + 1
+        if start == 0 or not _PARTING.search(plain, start, said):
+            return text[:end]
+        end = len(plain[:start].rstrip())
 
 
 def looks_like_episode(text: str) -> bool:

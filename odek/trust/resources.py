@@ -59,10 +59,10 @@ _FILE_ENDING = re.compile(
 _INSTALL = re.compile(
     r"\b(?:pip3?|pipx|uv(?: pip| tool)?|poetry|conda|npm|pnpm|yarn(?: global)?|bun|npx|cargo|gem|go"
     r"|apt(?:-get)?|dnf|yum|brew|apk|snap|flatpak|choco|winget|composer(?: global)?|dotnet(?: tool)?)\s+"
-    r"(?:-\S+\s+)*(?:install|i|add|get|require|tool install)\s+([^\n|&;<>`]+)"
+    r"(?:-\S+\s+){0,16}(?:install|i|add|get|require|tool install)\s+([^\n|&;<>`]+)"
 )
 _PACKAGE = re.compile(r"@?[A-Za-z0-9][\w.+-]*(?:/[\w.+-]+)*")
-_CODE = re.compile(r"```[^\n]*\n(.*?)```|`([^`\n]+)`", re.DOTALL)
+_CODE = re.compile(r"```[^\n`]*\n(.*?)```|`([^`\n]+)`", re.DOTALL)
 
 _SHORTEST_NAME = 3  # shorter ones occur by chance
 _SHORTEST_COMMAND = 10

@@ -81,6 +81,14 @@ def test_a_window_that_is_silently_too_small_is_told(
     assert not told or f"read {read_tokens:,} tokens of about 8,000" in said
 
 
+def test_empty_lines_without_end_are_read_once() -> None:
+    """A small model may answer nothing else; a call behind them is seen."""
+    lines = "\n" * 100_000
+
+    assert notice(f"{lines}done") == ""
+    assert "tool call as text" in notice(f'{lines} <tool_call>{{"name": "shell"}}')
+
+
 async def test_a_turn_warns_of_a_written_call() -> None:
     """The text stays the answer; the warning comes beside it."""
     record = Recorder()

@@ -136,3 +136,11 @@ def test_what_declines_chats_or_asks_is_not_kept(reply: str) -> None:
 def test_what_is_around_a_record_goes(reply: str, text: str) -> None:
     """Preambles, fences, thinking aloud and parting words are not part of the record."""
     assert tidy_reply(reply) == text
+
+
+@pytest.mark.parametrize("middle", ["\n" * 100_000, " Let me know. So it was." * 4_000])
+def test_a_long_reply_is_read_once(middle: str) -> None:
+    """Empty lines without end, or a leave taken again and again, cost no more than their length."""
+    text = f"The race was fixed.{middle}\nThe tests pass."
+
+    assert tidy_reply(f"{text} Hope this helps!{' Let me know.' * 1_000}") == text

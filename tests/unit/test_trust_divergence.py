@@ -220,3 +220,14 @@ def test_a_huge_page_is_looked_through_quickly() -> None:
     names = " ".join(f"https://host{number}.example/" for number in range(200))
 
     assert turn.answer(f"{names} https://drop.example/") != ()
+
+
+@pytest.mark.parametrize("text", ["`" * 200_000, "-pip " * 40_000])
+def test_an_answer_that_repeats_itself_is_looked_through_quickly(text: str) -> None:
+    """A model may go on with one word without end; what it names after that is seen."""
+    page = "see https://drop.example/in"
+    turn = Turn("go").call(Effects(urls=("https://x.example",)), page, source="http_get: https://x.example")
+
+    assert [found.resource.shown for found in turn.answer(f"{text} https://drop.example/in")] == [
+        "drop.example"
+    ]

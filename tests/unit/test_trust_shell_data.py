@@ -115,6 +115,22 @@ def test_a_long_value_is_judged_where_it_is_used() -> None:
     assert classify(f'a=\'{names}\'; echo "$a" "$a" "$a"', HERE).risk is Risk.SAFE
 
 
+@pytest.mark.parametrize(
+    ("command", "risk"),
+    [
+        (f"test -v '{'[' * 100_000}'", Risk.SAFE),
+        (f"test -v '{'[' * 100_000}$(id)'", Risk.CODE_EXECUTION),
+        (f"psql -c '{'copy ' * 20_000}'", Risk.NETWORK_EGRESS),
+        (f"sqlite3 a.db 'copy a; {'copy ' * 20_000}a from b'", Risk.CODE_EXECUTION),
+        (f"sqlite3 a.db '{chr(10) * 100_000} .shell id'", Risk.CODE_EXECUTION),
+    ],
+    ids=["open", "open-code", "copies", "copies-code", "lines-code"],
+)
+def test_what_is_repeated_is_read_once(command: str, risk: Risk) -> None:
+    """A word or statement of a hundred thousand characters costs no more than its length."""
+    assert classify(command, HERE).risk is risk
+
+
 def test_numbers_made_of_many_others_are_followed_once_each() -> None:
     """A sum of ten sums of ten sums, and so on: by every way there would be a hundred million of them."""
     levels = [[f"v{level}_{number}" for number in range(10)] for level in range(9)]

@@ -28,7 +28,7 @@ _MOUNTED = re.compile(
     r"(?:--mount=)?(?=.*\b(?:type|target|destination|dst)=)(?:[^=]*=[^,]*,){0,8}?(?:source|src)=(?P<field>[^,]*)"
     r"|(?:-v=?|--volume=)?(?P<path>[^:,=]*)[:,]"
 )
-_HIDDEN_CODE = re.compile(r"\[.*(\$\(|`)", re.DOTALL)
+_HIDDEN_CODE = re.compile(r"[^\[]*\[.*(\$\(|`)", re.DOTALL)
 
 
 def assignment(call: Call, word: Word) -> Iterator[Part]:
@@ -42,7 +42,7 @@ def assignment(call: Call, word: Word) -> Iterator[Part]:
 def arithmetic(call: Call) -> Iterator[Part]:
     """Builtins that evaluate their words: a subscript may hold a command even in quotes."""
     for word in call.words:
-        if _HIDDEN_CODE.search(word.text):
+        if _HIDDEN_CODE.match(word.text):
             yield call.part(Risk.CODE_EXECUTION, "evaluates a subscript that holds a command")
 
 

@@ -168,8 +168,8 @@ _SQL_DESTROYS = re.compile(
     re.IGNORECASE,
 )
 _SQL_RUNS = re.compile(
-    r"(?m)^\s*\.(shell|system|sh|sy|import|output|once|o|excel|read|load|open|save|backup|restore|log|cd|archive|ar|edit)\b"
-    r"|\\!|\\copy|\\o\b|\\g\s*\||\bcopy\b.*\b(program|to|from)\b|load_extension|edit\s*\(|writefile|readfile|fts3_tokenizer"
+    r"(?m)^[^\S\n]*\.(shell|system|sh|sy|import|output|once|o|excel|read|load|open|save|backup|restore|log|cd|archive|ar|edit)\b"
+    r"|\\!|\\copy|\\o\b|\\g\s*\||^(?>.*?\bcopy\b).*\b(program|to|from)\b|load_extension|edit\s*\(|writefile|readfile|fts3_tokenizer"
     r"|\battach\b|into\s+(out|dump)file|load_file|xp_cmdshell|sys_exec|lo_export|pg_read_file|install\s|\bsystem\b",
     re.IGNORECASE,
 )
