@@ -167,8 +167,8 @@ def test_a_file_is_found_whatever_the_bytes_of_its_name(tmp_path: Path, utf8: st
         )
 
     exported = odek("memory", "export")
-    for name, data in {b"\xe9 \xc3\xab.json": exported.stdout, b"t\xff": b'{"goal": "help"}'}.items():
-        (tmp_path / os.fsdecode(name)).write_bytes(data)
+    for path, data in {b"\xe9 \xc3\xab.json": exported.stdout, b"t\xff": b'{"goal": "help"}'}.items():
+        (tmp_path / os.fsdecode(path)).write_bytes(data)
 
     attached = odek("run", "help", "--ctx", b"\xe9 \xc3\xab.json")
     missing = odek("run", "help", "--ctx", b"\xff\x1b")

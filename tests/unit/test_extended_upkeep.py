@@ -101,7 +101,7 @@ async def test_a_waiting_atom_that_is_promoted_by_then_is_not_pruned(tmp_path: P
     """What a person has just let in is no longer what has outlived its time."""
     settings, later = ExtendedSettings(), NOW + timedelta(days=30)
     async with open_extended(tmp_path) as memory:
-        drafts = [Draft(f"a page says {name}", source_class="session_tainted") for name in ("one", "two")]
+        drafts = [Draft(f"a page says {name}", source_class="web") for name in ("one", "two")]
         one, two = (each.atom for each in await memory.add(drafts))
         async with waiting_for_the_lock(memory, partial(prune, settings=settings, now=later)) as pruned:
             memory.store.move(msgspec.structs.replace(one, source_class="user_approved", reason=""), "chunks")
