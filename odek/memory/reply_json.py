@@ -39,7 +39,7 @@ def _closed(text: str) -> str:
     """Close what is open at the end of JSON text that was cut off; what is half a value goes."""
     stack: list[str] = []
     in_string = escaped = False
-    last_whole, open_then = 0, ""
+    last_whole = 0
     for at, char in enumerate(text):
         if in_string:
             if escaped:
@@ -52,10 +52,10 @@ def _closed(text: str) -> str:
             in_string = True
         elif char in "{[":
             stack.append("}" if char == "{" else "]")
-            last_whole, open_then = at + 1, "".join(reversed(stack))
+            last_whole = at + 1
         elif char in "}]" and stack:
             stack.pop()
-            last_whole, open_then = at + 1, "".join(reversed(stack))
+            last_whole = at + 1
         elif char == ",":
-            last_whole, open_then = at, "".join(reversed(stack))
-    return text[:last_whole] + open_then
+            last_whole = at
+    return text[:last_whole] + "".join(reversed(stack))  # each change of which moved last_whole
