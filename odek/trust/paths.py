@@ -184,8 +184,10 @@ def judge_delete(target: Place, where: Where, *, recursive: bool) -> tuple[Risk,
     if UNRESOLVED in target.text:
         return Risk.DESTRUCTIVE, "removes a tree that is not known before it runs"
     workspace = _resolved_root(os.fspath(where.workspace))
-    if target.text == workspace or workspace.startswith(target.text.rstrip("/") + "/"):
+    if target.text == workspace:
         return Risk.DESTRUCTIVE, "removes the whole workspace"
+    if workspace.startswith(target.text.rstrip("/") + "/"):
+        return Risk.DESTRUCTIVE, f"removes all that the workspace lies in: {shown(target, where)}"
     if target.text.rpartition("/")[0] == workspace and _is_everything(target.parts[-1]):
         return Risk.DESTRUCTIVE, "removes everything in the workspace"
     if ".git" in target.parts and target.parts[-1] in {".git", "objects", "refs", "*"}:

@@ -124,3 +124,19 @@ def test_a_place_is_shown_as_a_person_writes_it() -> None:
     assert paths.shown(paths.place("/home/u", "/"), HERE) == "~"
     assert paths.shown(paths.place("/home/user/a", "/"), HERE) == "/home/user/a"
     assert paths.shown(paths.place(f"a/{paths.UNRESOLVED}", "/tmp"), HERE) == "/tmp/a/…"
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("rm -rf .", "removes the whole workspace"),
+        ("rm -rf ./*", "removes everything in the workspace"),
+        ("rm -rf ..", "removes all that the workspace lies in: ~/work"),
+        ("rm -rf /", "removes all that the workspace lies in: /"),
+    ],
+)
+def test_what_takes_the_workspace_along_is_said(command: str, reason: str) -> None:
+    """The person reads how far the removal goes."""
+    (part,) = classify(command, HERE).parts
+
+    assert (part.risk, part.reason) == (Risk.DESTRUCTIVE, reason)
