@@ -1,8 +1,28 @@
 """Text cut, cleaned and made visible; the only truncation in the house."""
 
+import re
 import unicodedata
 
-__all__ = ["clip_bytes", "clip_line", "clip_middle", "first_line", "visible", "without_surrogates"]
+__all__ = [
+    "clip_bytes",
+    "clip_line",
+    "clip_middle",
+    "first_line",
+    "last_state",
+    "plain",
+    "visible",
+    "without_surrogates",
+]
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+_ESCAPE = re.compile(
+    r"\x1b(?:"
+    r"\[[0-?]*[ -/]*[@-~]?"  # CSI: colour, cursor
+    r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # OSC, DCS, SOS, PM, APC: title, link, clipboard
+    r"|[ -/]*[0-~]?"  # character sets and the like
+    r")"
+)
 
 
 def first_line(text: str) -> str:
@@ -41,6 +61,22 @@ def clip_middle(text: str, limit_bytes: int) -> str:
 def without_surrogates(text: str) -> str:
     """Replace lone surrogates, which no encoder takes, by the replacement character."""
     return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
+
+
+def plain(text: str) -> str:
+    """Return ``text`` as a terminal would leave it, as far as text without control characters can say it."""
+    if not _CONTROL.search(text):
+        return text
+    text = _ESCAPE.sub("", text)
+    if "\r" in text:
+        text = "\n".join(map(last_state, text.split("\n")))
+    return _CONTROL.sub("", text)
+
+
+def last_state(line: str) -> str:
+    """Return what carriage returns leave of a line; those at its very end overwrite nothing."""
+    body = line.rstrip("\r")
+    return body[body.rfind("\r") + 1 :]
 
 
 def visible(text: str, *, keep_newlines: bool = True) -> str:

@@ -16,7 +16,7 @@ from odek.messages import (
     ToolMessage,
     UserMessage,
 )
-from odek.text import clip_bytes, clip_line, clip_middle
+from odek.text import clip_bytes, clip_line, clip_middle, plain
 
 __all__ = [
     "SUMMARY_LIMIT_BYTES",
@@ -140,7 +140,7 @@ def head_and_tail(lines: Sequence[str], head_bytes: int, limit_bytes: int) -> li
 
 
 def _labelled(label: str, text: str) -> str:
-    stripped = text.strip()
+    stripped = plain(text).strip()  # a pasted log has colours, and no memory takes control characters
     return f"{label}: {_clip(stripped, MESSAGE_LIMIT_BYTES - len(label) - 2)}" if stripped else ""
 
 

@@ -1,8 +1,8 @@
 """The output of a command as text: cleaned, bounded, with its newest line at hand."""
 
 import codecs
-import re
 
+from odek.text import last_state, plain
 from odek.trust.secrets import Masker, SecretSpan, mask_spans
 
 __all__ = ["CommandOutput"]
@@ -15,16 +15,6 @@ MARGIN_BYTES = 16 * 1024
 
 LIVE_BYTES = 4096
 """Looked at for the newest line: enough to see that it is a line of a key."""
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-_ESCAPE = re.compile(
-    r"\x1b(?:"
-    r"\[[0-?]*[ -/]*[@-~]?"  # CSI: colour, cursor
-    r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # OSC, DCS, SOS, PM, APC: title, link, clipboard
-    r"|[ -/]*[0-~]?"  # character sets and the like
-    r")"
-)
 
 
 class CommandOutput:
@@ -64,7 +54,7 @@ class CommandOutput:
         """Return the newest line that says something, or ""; a progress bar counts as it stands."""
         if "\r" in self._unfinished:
             for state in reversed(self._unfinished.split("\r")):
-                if line := _clean(state).strip():
+                if line := plain(state).strip():
                     return self._masker.mask(line)
         said = mask_spans(self._newest, self._masker.spans(self._newest)).rstrip()
         return said[said.rfind("\n") + 1 :].strip()
@@ -104,13 +94,13 @@ class CommandOutput:
     def _shorten_unfinished(self) -> None:
         """Bound a line that does not end: drop what was overwritten, keep the rest in pieces."""
         returned = "\r" if self._unfinished.endswith("\r") else ""
-        self._unfinished = _last_state(self._unfinished) + returned
+        self._unfinished = last_state(self._unfinished) + returned
         while len(self._unfinished) > LINE_LIMIT_CHARS:
             self._keep(self._unfinished[:LINE_LIMIT_CHARS])
             self._unfinished = self._unfinished[LINE_LIMIT_CHARS:]
 
     def _keep(self, text: str) -> None:
-        cleaned = _clean(text)
+        cleaned = plain(text)
         if cleaned and not cleaned.isspace():
             self._newest = (self._newest + cleaned)[-LIVE_BYTES:]
         encoded = cleaned.encode()
@@ -121,19 +111,3 @@ class CommandOutput:
         kept_bytes = self._tail_bytes + MARGIN_BYTES
         if len(self._tail) > 2 * kept_bytes:  # not each time: that would copy it for each chunk
             del self._tail[:-kept_bytes]
-
-
-def _clean(text: str) -> str:
-    """Return ``text`` as a terminal would leave it, as far as plain text can say it."""
-    if not _CONTROL.search(text):
-        return text
-    text = _ESCAPE.sub("", text)
-    if "\r" in text:
-        text = "\n".join(map(_last_state, text.split("\n")))
-    return _CONTROL.sub("", text)
-
-
-def _last_state(line: str) -> str:
-    """Return what carriage returns leave of a line; those at its very end overwrite nothing."""
-    body = line.rstrip("\r")
-    return body[body.rfind("\r") + 1 :]
