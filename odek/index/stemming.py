@@ -15,7 +15,7 @@ from odek.index.words import IRREGULAR, STOP_WORDS, STOPPED_BY_SCRIPT
 if TYPE_CHECKING:
     from Stemmer import Stemmer
 
-__all__ = ["DEFAULT_LANGUAGE", "SCRIPTS", "is_stop_word", "language_of", "stem"]
+__all__ = ["DEFAULT_LANGUAGE", "SCRIPTS", "is_stop_word", "language_of", "stem", "without_accents"]
 
 DEFAULT_LANGUAGE = "english"
 

@@ -17,12 +17,12 @@ from odek.text import clip_line, without_surrogates
 
 __all__ = [
     "SUMMARY_LIMIT_BYTES",
+    "UNKNOWN_PROVENANCE",
     "Entry",
     "Episode",
     "Index",
     "Provenance",
     "encode_index",
-    "now",
     "parse_index",
     "preview",
 ]
@@ -131,11 +131,6 @@ class Index(msgspec.Struct, frozen=True):
 def preview(text: str) -> str:
     """Return how the index shows a summary: one line of at most 120 characters."""
     return clip_line(text, PREVIEW_LENGTH)
-
-
-def now() -> str:
-    """Return the time of the wall clock, in UTC."""
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def encode_index(entries: Iterable[Entry]) -> bytes:

@@ -35,6 +35,7 @@ from odek.memory.places import (
 from odek.memory.watch import Stamp, list_stamps
 from odek.storage.files import describe
 from odek.text import clip_bytes
+from odek.timestamps import timestamp
 
 __all__ = ["EpisodeReader", "EpisodeText", "decode_body", "rejection"]
 
@@ -197,7 +198,7 @@ class EpisodeReader:
         written = datetime.fromtimestamp(status.st_mtime, UTC)
         return Episode(
             session_id=session_id,
-            created_at=written.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            created_at=timestamp(written, "microseconds"),
             summary=preview(text),
             provenance=Provenance(untrusted=True, sources=(UNKNOWN_PROVENANCE,)),
             content_hash=digest(text),

@@ -19,7 +19,6 @@ from odek.memory.episode import (
     Episode,
     Provenance,
     encode_index,
-    now,
     preview,
 )
 from odek.memory.episode_reader import EpisodeReader, EpisodeText, decode_body, rejection
@@ -27,6 +26,7 @@ from odek.memory.eviction import EpisodeLimits, plan_eviction
 from odek.memory.fact_file import canonical
 from odek.memory.journal import Origin, Record, digest, make_record
 from odek.memory.places import INDEX, body_name, read_bounded
+from odek.timestamps import current_timestamp
 
 __all__ = [
     "SUMMARY_LIMIT_BYTES",
@@ -114,11 +114,11 @@ class EpisodeStore(EpisodeReader):
             episode = Episode(
                 session_id=session_id,
                 turns=turns,
-                created_at=created_at or (old.episode.created_at if old else "") or now(),
+                created_at=created_at or (old.episode.created_at if old else "") or current_timestamp(),
                 summary=preview(body),
                 provenance=provenance,
                 content_hash=digest(body),
-                updated_at=now(),
+                updated_at=current_timestamp(),
             )
             if old is not None and _says_the_same(old.episode, episode):
                 return Stored("unchanged", old.episode)

@@ -14,6 +14,7 @@ from odek.memory.episode import Episode
 from odek.memory.places import JOURNAL, locate, read_bounded
 from odek.storage.files import replace_file
 from odek.storage.lines import append_lines
+from odek.timestamps import current_timestamp
 
 __all__ = ["History", "Journal", "Origin", "Record", "digest", "make_record"]
 
@@ -90,12 +91,11 @@ def make_record(
     undoes: str = "",
 ) -> Record:
     """Return the record of a change made now by this process."""
-    from odek.memory.episode import now
     from odek.trust.secrets import mask
 
     return Record(
         id=os.urandom(4).hex(),
-        time=now(),
+        time=current_timestamp(),
         pid=os.getpid(),
         action=action,
         target=target,

@@ -1,6 +1,5 @@
 """What others change while an agent runs, told apart from what the memory itself wrote. Blocking."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from odek.events import Event, MemoryEvent, Notice
 from odek.memory.facts import TARGETS, Facts, FactStore
 from odek.memory.places import INDEX, JOURNAL, LOCK, real_directory
 from odek.memory.watch import Scan, changed_names, scan
+from odek.timestamps import current_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ class Outside:
 
     def start(self, facts: tuple[Facts, ...]) -> None:
         """Take what is there as known."""
-        self._since = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        self._since = current_timestamp()
         self._hashes = {f"{file.target}.md": file.content_hash for file in facts}
 
     def look(self, store: FactStore) -> Looked:

@@ -13,7 +13,7 @@ from odek.index.document import Document, Kind
 from odek.memory.extract import conversation, head_and_tail
 from odek.memory.index_texts import Look, Versions, document_id, subject_of
 from odek.memory.journal import digest
-from odek.messages import CONTEXT_NAME, AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from odek.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage, is_context
 from odek.sessions.names import is_id, lock_path, session_id, session_path
 from odek.sessions.reading import Reading, read_session
 from odek.sessions.store import READ_LIMIT_BYTES
@@ -166,7 +166,7 @@ def said_and_done(messages: Sequence[Message]) -> Iterator[tuple[int, str]]:
     turn = 0
     for index, message in enumerate(messages):
         turn += isinstance(message, UserMessage)
-        if isinstance(message, SystemMessage) and (index == 0 or message.name == CONTEXT_NAME):
+        if is_context(message) or (index == 0 and isinstance(message, SystemMessage)):
             continue
         limit = RESULT_BYTES if isinstance(message, ToolMessage) else SAID_BYTES
         if message.content:
