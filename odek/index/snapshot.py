@@ -4,6 +4,7 @@ What a term counts comes from here: it is asked for with a boost that turns tant
 over all scopes, into that of the scopes searched.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from pathlib import Path
@@ -33,9 +34,9 @@ _UNITS_PER_ATOM = 2
 _MIN_UNITS = 32
 
 # Units that are found without the terms that are aside, for each that is looked at with them.
-_UNITS_ASIDE = 2
-# So much a term counts that a text of usual length has twice, against 1 for once and 2.2 for ever so often.
-_TWICE = 1.4
+_UNITS_ASIDE = 4
+# So much a term counts that a text of usual length has thrice, against 1 for once and 2.2 for ever so often.
+_THRICE = 1.6
 # All units of the documents in question are found with those; one of several megabytes has more.
 _MOST_UNITS = 4_096
 
@@ -178,25 +179,27 @@ class Snapshot:
         hits = self._searcher.search(query, limit * _UNITS_ASIDE, count=False).hits
         if len(hits) < limit * _UNITS_ASIDE:
             return None
-        versions = self._column("document", [address for _, address in hits])
-        most_beside = _TWICE * sum(counts for _, counts in planned.aside)
-        near = limit
+        most_beside = _THRICE * sum(counts for _, counts in planned.aside)
+        beside: dict[tuple[int, int], float] = {}
+        first, near, looked_at = 0, min(count * _UNITS_PER_DOCUMENT, limit), limit
         while True:
-            beside = self._beside(set(versions[:near]), planned.aside, where)
+            versions = self._column("document", [address for _, address in hits[:looked_at]])
+            # With all their units: what a document counts is made of several.
+            beside |= self._beside(set(versions[first:near]), planned.aside, where)
             best: dict[int, float] = {}
             scored = []
-            for (score, address), version in zip(hits[:near], versions, strict=False):
+            for (score, address), version in zip(hits, versions, strict=False):
                 whole = score + beside.get(_key(address), 0.0)
                 scored.append((whole, address))
                 best[version] = max(best.get(version, 0.0), whole)
             least = sorted(best.values(), reverse=True)[:count][-1] - most_beside
             if hits[-1][0] > least:
                 return None
-            reaching = sum(score > least for score, _ in hits)
+            reaching = bisect_left(hits, -least, key=_negative_score)
             if reaching <= near:
                 scored.sort(key=_score, reverse=True)
                 return scored[:limit]
-            near = reaching
+            first, near, looked_at = near, reaching, max(reaching, limit)
 
     def _beside(
         self, versions: Iterable[int], terms: Sequence[tuple[str, float]], where: Filter
@@ -285,6 +288,10 @@ _STORED = msgspec.msgpack.Decoder(Stored)
 
 
 _score = itemgetter(0)
+
+
+def _negative_score(hit: tuple[float, Any]) -> float:
+    return -hit[0]
 
 
 def _key(address: Any) -> tuple[int, int]:
