@@ -60,11 +60,10 @@ def _print_report(report: "Report") -> None:
         alike.setdefault((finding.problem, finding.mendable), []).append(finding.file)
     for (problem, is_mendable), files in alike.items():
         hint = " (--repair mends this)" if is_mendable else ""
-        shown = files if len(files) <= MOST_ALIKE else files[:MOST_ALIKE]
-        for file in shown:
+        for file in files[:MOST_ALIKE]:
             print(visible(f"{file}: {problem}{hint}"))
-        if more := len(files) - len(shown):
-            print(f"… and {more:,} more: {problem}{hint}; --json names them")
+        if more := len(files[MOST_ALIKE:]):
+            print(visible(f"… and {more:,} more: {problem}{hint}; --json names them"))
     counted = f"facts: {report.facts}, episodes: {report.episodes}, changes on record: {report.changes}"
     print(f"{counted}; problems: {len(report.findings)}" if report.findings else f"{counted}; all in order")
 

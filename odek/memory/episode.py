@@ -144,8 +144,8 @@ def parse_index(data: bytes, before: Index | None = None) -> Index:
     if not body:
         return Index()
     problems: list[str] = []
-    is_clean = before is not None and not before.problems
-    entries, rest = _unchanged(body, before.entries if before is not None and is_clean else ())
+    earlier = before.entries if before is not None and not before.problems else ()
+    entries, rest = _unchanged(body, earlier)
     raws = _array(rest)
     if entries and not raws:
         entries, rest = [], body
@@ -159,8 +159,7 @@ def parse_index(data: bytes, before: Index | None = None) -> Index:
     found = {entry.episode.session_id: entry for entry in entries}
     lossy = bool(problems)
     is_text = _is_text(rest)  # the decoder does not look into the fields that it leaves out
-    others = before.entries[len(entries) :] if before is not None and is_clean and is_text else ()
-    known = {entry.raw: entry for entry in others}
+    known = {entry.raw: entry for entry in earlier[len(entries) :]} if is_text else {}
     for number, raw in enumerate(raws, start=len(entries) + 1):
         entry, problem = known.get(raw), ""
         if entry is None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import trio
 
@@ -23,6 +24,8 @@ BEHIND_SECONDS = 1.0
 
 BEHIND_SHARE = 20
 """Of the time a look behind may take one part: a look at 50,000 files slows down what runs beside it."""
+
+OnChanged: TypeAlias = Callable[[frozenset[str] | None], None]
 
 
 class Lookout:
@@ -50,7 +53,7 @@ class Lookout:
         emit: Callable[[Event], None],
         *,
         is_watched: bool,
-        on_changed: Callable[[frozenset[str] | None], None] | None,
+        on_changed: OnChanged | None,
     ) -> None:
         self._directory = directory
         self._outside = outside
@@ -105,12 +108,12 @@ class Lookout:
         self._seen, self._hot = seen, hot
         return seen
 
-    def _look_behind_soon(self, on_changed: Callable[[frozenset[str] | None], None]) -> None:
+    def _look_behind_soon(self, on_changed: OnChanged) -> None:
         if not self._is_looking_behind:
             self._is_looking_behind = True
             self._nursery.start_soon(self._look_behind, on_changed)
 
-    async def _look_behind(self, on_changed: Callable[[frozenset[str] | None], None]) -> None:
+    async def _look_behind(self, on_changed: OnChanged) -> None:
         try:
             await trio.sleep(max(BEHIND_SECONDS, BEHIND_SHARE * self._took_seconds))
             begun = trio.current_time()
