@@ -92,7 +92,7 @@ async def test_what_cannot_start_says_why(
     with pytest.raises(ChildStartError, match=words):
         async with open_process_tree(argv, cwd=tmp_path / directory, env=dict(os.environ)):
             pytest.fail("it did start")
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
     assert zombie_children() == []
 
 
@@ -148,7 +148,7 @@ async def test_killing_the_warden_does_not_free_the_tree(tmp_path: Path) -> None
         async with open_process_tree(["bash", "-c", command], cwd=tmp_path, env=marked.environment) as tree:
             await tree.wait_exited()
     assert marked.living() == set()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
     assert zombie_children() == []
 
 
@@ -183,7 +183,7 @@ async def test_a_cancel_at_any_moment_of_the_start_leaves_nothing(rounds: int, t
             await tree.wait_exited()
     assert marked.living() == set()
     assert zombie_children() == []
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 async def test_trees_do_not_disturb_each_other(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ async def test_a_background_tree_lives_until_its_keeper_closes(tmp_path: Path) -
         await wait_until((tmp_path / "written").exists, seconds=5)
         assert marked.living()
     assert marked.living() == set()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 async def test_a_background_tree_that_ends_by_itself_is_let_go(tmp_path: Path) -> None:
@@ -224,4 +224,4 @@ async def test_a_background_tree_that_ends_by_itself_is_let_go(tmp_path: Path) -
             await tree.wait_exited()
             background.adopt(tree)
         os.kill(pid, signal.SIGKILL)
-        await wait_until(lambda: open_descriptors() == before and not zombie_children(), seconds=5)
+        await wait_until(lambda: open_descriptors() <= before and not zombie_children(), seconds=5)

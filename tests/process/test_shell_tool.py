@@ -284,7 +284,7 @@ async def test_many_calls_leak_nothing(shell: Shell, marked: Marked) -> None:
                 await call(shell, command="kill -KILL $PPID")
             case _:
                 await call(shell, command="echo text; exit 1")
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
     assert trio.lowlevel.current_statistics().tasks_living == tasks
     assert zombie_children() == []
     assert marked.living() == set()

@@ -64,9 +64,9 @@ async def test_two_hundred_delegations_never_wait_for_a_slot_that_nobody_holds(t
             with trio.fail_after(5):
                 done += len(await supervisor.run(tasks, nothing))
         assert done == 200
-        assert open_descriptors() <= inside + 4  # the template has been started meanwhile
+        assert len(open_descriptors() - inside) <= 4  # the template has been started meanwhile
         assert zombie_children() == []
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 @pytest.mark.parametrize("kind", SPAWNERS)
@@ -203,7 +203,7 @@ async def test_running_out_of_descriptors_is_an_outcome(kind: str, spare: int, t
             (outcome,) = await supervisor.run(tasks, nothing)
         assert isinstance(outcome, TaskFailed)
         assert isinstance(outcome.error, ChildStartError)
-        assert open_descriptors() == before
+        assert open_descriptors() <= before
         (outcome,) = await supervisor.run(tasks, nothing)
         assert isinstance(outcome, TaskSucceeded)
 

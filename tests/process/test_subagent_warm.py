@@ -43,7 +43,7 @@ async def open_warm(
         on_notice=notices.append,
     ) as warm:
         yield warm
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
     assert zombie_children() == []
 
 
@@ -242,4 +242,4 @@ async def test_a_cancel_at_any_moment_of_the_start_leaves_nothing(rounds: int, t
         assert marked.living() == set()
         await warm.prepare()
         if rounds > 2:
-            assert open_descriptors() == before
+            assert open_descriptors() <= before

@@ -105,9 +105,16 @@ def zombie_children() -> list[int]:
     return [pid for pid, fields in _stats() if fields[0] == b"Z" and int(fields[1]) == os.getpid()]
 
 
-def open_descriptors() -> int:
-    """Return how many file descriptors this process has open."""
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+def open_descriptors() -> frozenset[tuple[int, str]]:
+    """Return the file descriptors that this process has open, each with what it leads to.
+
+    Compare by ``<=``: what was left to the garbage collector before may be closed meanwhile.
+    """
+    found: set[tuple[int, str]] = set()
+    for number in list(Path("/proc/self/fd").iterdir()):
+        with suppress(FileNotFoundError):  # that of the list itself
+            found.add((int(number.name), str(number.readlink())))
+    return frozenset(found)
 
 
 async def wait_until(condition: Callable[[], bool], *, seconds: float = 10) -> None:
