@@ -16,7 +16,7 @@ from odek.llm.faults import Fault
 from odek.llm.model import ModelRequest, ModelResponse, OnModelEvent, Retrying
 from odek.llm.retry import LONGEST_WAIT_SECONDS, backoff_seconds, until
 from odek.llm.usage import priced
-from odek.llm.wire import encode_request
+from odek.llm.wire import RequestForm, encode_request, form_after
 from odek.messages import AssistantMessage
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class ChatModel:
     def __init__(self, endpoint: Endpoint, transport: "Transport") -> None:
         self._endpoint = endpoint
         self._transport = transport
-        self._asks_for_usage = True  # until the endpoint says that it cannot
+        self._form = RequestForm()  # the one that the endpoint was last seen to take
 
     @property
     def name(self) -> str:
@@ -64,9 +64,15 @@ class ChatModel:
         """
         limit = self._endpoint.settings.request_timeout_seconds
         answer = self._new_answer(request)
+        form = self._form
         with trio.move_on_after(limit) as whole:
             attempt = 1
-            while (fault := await self._try(request, answer, on_event)) is not None:
+            while (fault := await self._try(request, form, answer, on_event)) is not None:
+                other = None if answer.started else form_after(form, fault.message, request.messages)
+                if other is not None:
+                    form = other
+                    answer = self._new_answer(request)
+                    continue
                 wait = self._wait_seconds(fault, attempt)
                 if answer.text or wait is None or trio.current_time() + wait >= whole.deadline:
                     raise _final(fault, attempt).as_error(answer.text)
@@ -74,6 +80,7 @@ class ChatModel:
                 await trio.sleep(wait)
                 attempt += 1
                 answer = self._new_answer(request)
+            self._form = form
             response = answer.response()
             return msgspec.structs.replace(response, usage=priced(response.usage, self._endpoint.price))
         raise ModelUnavailableError(
@@ -82,26 +89,18 @@ class ChatModel:
         )
 
     async def _try(
-        self, request: ModelRequest, answer: AnswerDecoder, on_event: OnModelEvent
+        self, request: ModelRequest, form: RequestForm, answer: AnswerDecoder, on_event: OnModelEvent
     ) -> Fault | None:
-        fault = await self._transport.send(self._encode(request), answer, on_event)
-        if fault is not None and self._asks_for_usage and "stream_options" in fault.message:
-            self._asks_for_usage = False
-            fault = await self._transport.send(self._encode(request), answer, on_event)
-        return fault
-
-    def _encode(self, request: ModelRequest) -> bytes:
+        """Send ``request`` once in ``form``; return why there is no answer, or None."""
         settings = self._endpoint.settings
         if request.max_tokens is None:
             request = msgspec.structs.replace(request, max_tokens=settings.max_tokens)
         if request.temperature is None:
             request = msgspec.structs.replace(request, temperature=settings.temperature)
-        return encode_request(
-            request,
-            model=self._endpoint.model,
-            profile=self._endpoint.known_profile,
-            with_usage=self._asks_for_usage,
+        body = encode_request(
+            request, model=self._endpoint.model, profile=self._endpoint.known_profile, form=form
         )
+        return await self._transport.send(body, answer, on_event)
 
     def _new_answer(self, request: ModelRequest) -> AnswerDecoder:
         return AnswerDecoder(

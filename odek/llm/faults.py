@@ -183,7 +183,10 @@ def _message(value: Any, codes: set[str]) -> str:
 
 
 def _with_cause(message: str, error: dict[str, Any]) -> str:
-    """Add what the provider behind a router said, which the router's own message leaves out."""
+    """Add what the message leaves out: the field that it is about, what the provider behind a router said."""
+    place = error.get("loc")
+    if isinstance(place, list) and place:
+        message = f"{message.rstrip('.')} ({'.'.join(map(str, place))})"
     metadata = error.get("metadata")
     cause = metadata.get("raw") if isinstance(metadata, dict) else None
     if not isinstance(cause, str):

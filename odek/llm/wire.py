@@ -4,6 +4,7 @@ The order of the keys is fixed and the messages come last, so that the requests 
 session begin with the same bytes as far as they say the same.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any, assert_never
 
@@ -14,24 +15,50 @@ from odek.llm.lenient import joined
 from odek.llm.model import ModelRequest, ToolSpec
 from odek.llm.profiles import ModelProfile
 from odek.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
+from odek.patterns import late_pattern
 
-__all__ = ["encode_request"]
+__all__ = ["RequestForm", "encode_request", "form_after"]
 
 # Tokens to think with, for families that count them instead of taking a word for it.
 # No measurement behind these figures; the least that is taken is 1,024.
 _BUDGET_TOKENS = {"low": 2_048, "medium": 8_192, "enabled": 8_192, "high": 16_384}
 
+# How a refusal of null names what it refuses: the field, or the nothing that a template stumbled over.
+_NULL_REFUSED = late_pattern(r"\bcontents?\b|\bnull|none.?type|<nil>", re.IGNORECASE)
+
+
+class RequestForm(msgspec.Struct, frozen=True):
+    """What endpoints disagree about in the shape of a request.
+
+    Attributes:
+        asks_for_usage: Whether the usage at the end of the stream is asked for, which some refuse.
+        null_content: Whether the absent text beside tool calls is null. Some refuse that and
+            want an empty text, which others refuse.
+    """
+
+    asks_for_usage: bool = True
+    null_content: bool = True
+
+
+_USUAL_FORM = RequestForm()
+
+
+def form_after(form: RequestForm, refusal: str, messages: Sequence[Message]) -> RequestForm | None:
+    """Return the form to send ``messages`` in after the ``refusal`` of ``form``; None when none is left."""
+    if form.asks_for_usage and "stream_options" in refusal:
+        return msgspec.structs.replace(form, asks_for_usage=False)
+    has_null = any(isinstance(message, AssistantMessage) and _lacks_text(message) for message in messages)
+    if form.null_content and has_null and _NULL_REFUSED.search(refusal):
+        return msgspec.structs.replace(form, null_content=False)
+    return None
+
 
 def encode_request(
-    request: ModelRequest, *, model: str, profile: ModelProfile, with_usage: bool = True
+    request: ModelRequest, *, model: str, profile: ModelProfile, form: RequestForm = _USUAL_FORM
 ) -> bytes:
-    """Return the JSON body of ``request``.
-
-    ``with_usage`` asks for the usage at the end of the stream, which some servers refuse.
-    Lone surrogates in any text become U+FFFD.
-    """
+    """Return the JSON body of ``request`` in ``form``. Lone surrogates in any text become U+FFFD."""
     body: dict[str, Any] = {"model": model, "stream": True}
-    if with_usage:
+    if form.asks_for_usage:
         body["stream_options"] = {"include_usage": True}
     body |= _thinking(request.thinking, profile)
     max_tokens = request.max_tokens
@@ -42,7 +69,7 @@ def encode_request(
         body["temperature"] = request.temperature
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
-    body["messages"] = _messages(request.messages, profile)
+    body["messages"] = _messages(request.messages, profile, form)
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:
@@ -69,7 +96,7 @@ def _thinking(wanted: str, profile: ModelProfile) -> dict[str, Any]:
             assert_never(unreachable)
 
 
-def _messages(messages: Sequence[Message], profile: ModelProfile) -> list[dict[str, Any]]:
+def _messages(messages: Sequence[Message], profile: ModelProfile, form: RequestForm) -> list[dict[str, Any]]:
     """Return the messages in the shape of the endpoint.
 
     Templates that take no late system message mostly insist on the roles taking turns too:
@@ -77,7 +104,7 @@ def _messages(messages: Sequence[Message], profile: ModelProfile) -> list[dict[s
     """
     encoded: list[dict[str, Any]] = []
     for position, message in enumerate(messages):
-        next_one = _message(message, profile, first=position == 0)
+        next_one = _message(message, profile, form, first=position == 0)
         last_role = encoded[-1]["role"] if encoded else ""
         if not profile.late_system and last_role == next_one["role"] == "user":
             encoded[-1]["content"] += f"\n\n{next_one['content']}"
@@ -86,7 +113,7 @@ def _messages(messages: Sequence[Message], profile: ModelProfile) -> list[dict[s
     return encoded
 
 
-def _message(message: Message, profile: ModelProfile, *, first: bool) -> dict[str, Any]:
+def _message(message: Message, profile: ModelProfile, form: RequestForm, *, first: bool) -> dict[str, Any]:
     """Return one message in the shape of the endpoint.
 
     A system message behind the first is sent as the user's where the family does not
@@ -98,16 +125,20 @@ def _message(message: Message, profile: ModelProfile, *, first: bool) -> dict[st
         case UserMessage(content):
             return {"role": "user", "content": content}
         case AssistantMessage():
-            return _assistant(message, profile)
+            return _assistant(message, profile, form)
         case ToolMessage(content, tool_call_id):
             return {"role": "tool", "tool_call_id": tool_call_id, "content": content}
         case unreachable:
             assert_never(unreachable)
 
 
-def _assistant(message: AssistantMessage, profile: ModelProfile) -> dict[str, Any]:
-    # Some endpoints refuse an empty text beside tool calls, and some an absent one: null suits all.
-    content = message.content or (None if message.tool_calls else "")
+def _lacks_text(message: AssistantMessage) -> bool:
+    return bool(message.tool_calls) and not message.content
+
+
+def _assistant(message: AssistantMessage, profile: ModelProfile, form: RequestForm) -> dict[str, Any]:
+    # Never left out: more endpoints refuse that than either form of nothing.
+    content = None if form.null_content and _lacks_text(message) else message.content
     encoded: dict[str, Any] = {"role": "assistant", "content": content}
     if profile.echo_reasoning:
         encoded["reasoning_content"] = message.reasoning_content or ""

@@ -249,14 +249,6 @@ async def test_a_wait_beyond_the_limit_of_the_request_is_not_begun() -> None:
         assert "slow down" in str(await failure_of(model))
 
 
-async def test_a_server_without_stream_options_is_asked_without() -> None:
-    """The refusal costs one request of the first answer, and none of the next."""
-    refusal = error_answer(400, "Unrecognized request argument supplied: stream_options")
-    async with open_scripted_endpoint([refusal, text_answer("a"), text_answer("b")]) as (model, server):
-        assert [await text_of(model), await text_of(model)] == ["a", "b"]
-    assert ["stream_options" in request.json for request in server.requests] == [True, False, False]
-
-
 async def test_silence_has_a_limit() -> None:
     """No headers: tried again. Silence inside an answer: over, with what came."""
     async with open_scripted_endpoint([stall(head=False), text_answer("well")], idle_timeout_seconds=0.3) as (

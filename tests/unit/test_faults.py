@@ -27,7 +27,7 @@ def error(message: str, code: str | int | None = None, kind: str | None = None) 
         (b'{"message": "No such model"}', "No such model"),
         (b'{"object": "error", "message": "No such model", "code": 40401}', "No such model"),
         (b'{"detail": "No such model"}', "No such model"),
-        (b'{"detail": [{"loc": ["body", "model"], "msg": "No such model"}]}', "No such model"),
+        (b'{"detail": [{"loc": ["body", "model"], "msg": "No such model."}]}', "No such model (body.model)"),
         (b'[{"error": {"message": "No such model"}}]', "No such model"),
         (b'{"errors": [{"message": "No such model"}]}', "No such model"),
         (
