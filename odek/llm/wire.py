@@ -22,6 +22,9 @@ __all__ = ["RequestForm", "encode_request", "form_after"]
 # Tokens to think with, for families that count them instead of taking a word for it.
 # No measurement behind these figures; the least that is taken is 1,024.
 _BUDGET_TOKENS = {"low": 2_048, "medium": 8_192, "enabled": 8_192, "high": 16_384}
+# These families count what they think as a part of the answer and refuse a budget that reaches its
+# limit, which is small where none is sent. The smallest limit among them is 32,000. Not measured.
+_ANSWER_TOKENS_BESIDE_BUDGET = 8_192
 
 # How a refusal of null names what it refuses: the field, or the nothing that a template stumbled over.
 _NULL_REFUSED = late_pattern(r"\bcontents?\b|\bnull|none.?type|<nil>", re.IGNORECASE)
@@ -61,11 +64,12 @@ def encode_request(
     if form.asks_for_usage:
         body["stream_options"] = {"include_usage": True}
     body |= _thinking(request.thinking, profile)
-    max_tokens = request.max_tokens
+    budget = body.get("thinking", {}).get("budget_tokens", 0)
+    max_tokens = request.max_tokens or (_ANSWER_TOKENS_BESIDE_BUDGET if budget else None)
     if max_tokens is not None:
-        budget = body.get("thinking", {}).get("budget_tokens", 0)
         body[profile.max_tokens_field] = max_tokens + budget
-    if request.temperature is not None and not profile.fixed_temperature:
+    # With a budget to think with, the temperature is fixed as well.
+    if request.temperature is not None and not profile.fixed_temperature and not budget:
         body["temperature"] = request.temperature
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]

@@ -104,7 +104,11 @@ def test_context_behind_the_history_suits_every_template() -> None:
         ("deepseek-flash", "disabled", {"thinking": {"type": "disabled"}}),
         ("deepseek-flash", "enabled", {"thinking": {"type": "enabled"}}),
         ("deepseek-flash", "low", {"thinking": {"type": "enabled"}, "reasoning_effort": "low"}),
-        ("claude-sonnet-4-5", "low", {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
+        (
+            "claude-sonnet-4-5",
+            "low",
+            {"thinking": {"type": "enabled", "budget_tokens": 2048}, "max_tokens": 10240},
+        ),
         ("claude-sonnet-4-5", "disabled", {}),
         ("qwen3:8b", "disabled", {"chat_template_kwargs": {"enable_thinking": False}}),
     ],
@@ -125,8 +129,17 @@ def test_limits_in_the_fields_of_the_family() -> None:
     assert "temperature" not in body
     body = sent(model="m", max_tokens=100, temperature=0.0)
     assert (body["max_tokens"], body["temperature"]) == (100, 0.0)
-    # The tokens to think with are part of the bound, and must not eat the answer.
-    assert sent(model="claude-sonnet-4-5", max_tokens=100, thinking="low")["max_tokens"] == 2148
+
+
+@pytest.mark.parametrize("thinking", ["low", "medium", "enabled", "high"])
+@pytest.mark.parametrize(("max_tokens", "for_answer"), [(100, 100), (50_000, 50_000), (None, 8_192)])
+def test_the_tokens_to_think_with_do_not_eat_the_answer(
+    thinking: str, max_tokens: int | None, for_answer: int
+) -> None:
+    """They are a part of the bound, which is always sent beside them; a temperature is not."""
+    body = sent(model="claude-sonnet-4-5", max_tokens=max_tokens, temperature=0.2, thinking=thinking)
+    assert body["max_tokens"] - body["thinking"]["budget_tokens"] == for_answer
+    assert "temperature" not in body
 
 
 def test_roles_take_turns_for_strict_templates() -> None:
