@@ -44,7 +44,8 @@ async def post(
 
     import httpx2
 
-    from odek.llm.transport import root_cause, trusting_context
+    from odek.llm.causes import root_cause
+    from odek.llm.transport import trusting_context
 
     name = urlsplit(url).hostname or ""
     host = socket or name or url

@@ -4,7 +4,7 @@ import math
 import os
 import ssl
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
@@ -15,13 +15,14 @@ import trio
 from odek import __version__
 from odek.errors import ConfigError
 from odek.llm.answer import AnswerDecoder
+from odek.llm.causes import causes, root_cause
 from odek.llm.endpoint import Endpoint
 from odek.llm.faults import Fault, fault_in_stream, fault_of_page, fault_of_status, without_secret
 from odek.llm.model import ModelEvent
 from odek.llm.sse import EventTooLongError
 from odek.text import clip_line, visible
 
-__all__ = ["Transport", "open_transport", "rehearse_http", "root_cause", "trusting_context"]
+__all__ = ["Transport", "open_transport", "rehearse_http", "trusting_context"]
 
 RESPONSE_LIMIT_BYTES = 64 * 1024 * 1024
 """Longest response, decompressed. The longest answers are some 400,000 tokens, and a token
@@ -305,30 +306,7 @@ def _fault_of_error(error: httpx2.RequestError, endpoint: Endpoint) -> Fault:
             return Fault(f"the connection to {host} broke: {reason}")
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield ``error`` and what caused it, down to the root."""
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        if isinstance(cause, BaseExceptionGroup):
-            cause = cause.exceptions[0]
-        else:
-            cause = cause.__cause__ or cause.__context__
-
-
 def _is_refused_handshake(error: BaseException) -> bool:
     """Whether TLS itself failed, and not the connection below it."""
     closed = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
-    return any(isinstance(cause, ssl.SSLError) and not isinstance(cause, closed) for cause in _causes(error))
-
-
-def root_cause(error: BaseException) -> str:
-    """Return the root cause in words."""
-    reason = ""
-    for cause in _causes(error):
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"certificate not accepted, {cause.verify_message}"
-        if isinstance(cause, OSError) and cause.errno:
-            # Negative numbers are those of name resolution, which the system has no text for.
-            reason = os.strerror(cause.errno) if cause.errno > 0 else str(cause.strerror)
-    return reason or str(error) or type(error).__name__
+    return any(isinstance(cause, ssl.SSLError) and not isinstance(cause, closed) for cause in causes(error))

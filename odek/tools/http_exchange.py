@@ -1,6 +1,5 @@
 """One HTTP request to an address that was looked at before. Loaded with the first request."""
 
-import os
 import socket
 import ssl
 import zlib
@@ -14,6 +13,7 @@ import trio
 
 from odek import __version__
 from odek.errors import ToolError
+from odek.llm.causes import root_cause
 from odek.text import clip_line
 from odek.tools.addresses import Address, parse_address, refusal
 
@@ -244,26 +244,12 @@ def _translated(host: str, address: Address) -> Iterator[None]:
     try:
         yield
     except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-        reason = _reason(error) or f"no connection within {CONNECT_SECONDS:g} s"
+        late = isinstance(error, httpx2.ConnectTimeout)
+        reason = f"no connection within {CONNECT_SECONDS:g} s" if late else root_cause(error)
         raise _UnreachableError(f"http_get: cannot connect to {host} ({address}): {reason}") from None
     except httpx2.TimeoutException:
         raise ToolError(f"http_get: {host} ({address}) was silent for {IDLE_SECONDS:g} s") from None
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        reason = _reason(error) or str(error) or type(error).__name__
-        raise ToolError(f"http_get: the exchange with {host} ({address}) broke: {reason}") from None
-
-
-def _reason(error: BaseException) -> str:
-    """Return the innermost cause that the system or TLS gives, "" if there is none."""
-    reason = ""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"certificate not accepted, {cause.verify_message}"
-        if isinstance(cause, OSError) and cause.errno:
-            reason = os.strerror(cause.errno).lower() if cause.errno > 0 else str(cause.strerror)
-        if isinstance(cause, BaseExceptionGroup):
-            cause = cause.exceptions[0]
-        else:
-            cause = cause.__cause__ or cause.__context__
-    return reason
+        raise ToolError(
+            f"http_get: the exchange with {host} ({address}) broke: {root_cause(error)}"
+        ) from None

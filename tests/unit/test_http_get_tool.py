@@ -199,7 +199,7 @@ async def test_refused_connection_is_a_sentence(site: Site) -> None:
         port = unused.getsockname()[1]
 
         with pytest.raises(
-            ToolError, match=r"cannot connect to 127\.0\.0\.1 \(127\.0\.0\.1\): connection refused"
+            ToolError, match=r"cannot connect to 127\.0\.0\.1 \(127\.0\.0\.1\): Connection refused"
         ):
             await fetch(f"http://127.0.0.1:{port}/")
 
