@@ -1,24 +1,26 @@
 """The running odek processes of a home: each has a file there, locked as long as it lives.
 
 The kernel frees the lock however the process ends, so that what a file says is true
-exactly while it is locked; a file that nobody locks is swept. Everything here blocks.
+exactly while it is locked; a file that nobody locks is removed by whoever looks.
+Everything here blocks.
 """
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from odek.errors import StoreError
-from odek.storage.files import PRIVATE_FILE, ensure_directory
+from odek.storage.files import ensure_directory
+from odek.storage.locks import HeldLock, hold, note_of_holder
 
 __all__ = ["RunningProcess", "agent_above", "is_running", "registered", "running_processes"]
 
-FILE_BYTES = 4096
+LOCK_SECONDS = 1.0
+"""For the own file, which nobody holds but for the moment of a look at it."""
 
 
 class RunningProcess(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,14 +51,12 @@ def registered(
         task=task[:200],
     )
     path = home / "run" / f"{record.pid}.json"
-    descriptor = _claim(path, msgspec.json.encode(record)[:FILE_BYTES])
+    lock = _list(path, msgspec.json.encode(record))
     try:
         yield
     finally:
-        if descriptor is not None:
-            with suppress(OSError):
-                path.unlink()
-            os.close(descriptor)
+        if lock is not None:
+            lock.release(remove=True)
 
 
 def running_processes(home: Path) -> list[RunningProcess]:
@@ -103,46 +103,18 @@ def _parent_of(pid: int) -> int:
         return 0
 
 
-def _claim(path: Path, data: bytes) -> int | None:
+def _list(path: Path, note: bytes) -> HeldLock | None:
     try:
         ensure_directory(path.parent.parent)
         ensure_directory(path.parent, durable=False)
-        while True:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            with suppress(FileNotFoundError):  # a sweep took it away just before we had it
-                if path.stat().st_ino == os.fstat(descriptor).st_ino:
-                    return _filled(descriptor, path, data)
-            os.close(descriptor)
+        return hold(path, timeout_seconds=LOCK_SECONDS, note=note)
     except (OSError, StoreError):
         return None
 
 
-def _filled(descriptor: int, path: Path, data: bytes) -> int:
-    """Write the record into the locked file; on a full disk the file goes, empty as it would be."""
-    try:
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, data, 0)
-    except OSError:
-        path.unlink(missing_ok=True)
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
 def _read(path: Path) -> RunningProcess | None:
+    note = note_of_holder(path)
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
+        return None if note is None else msgspec.json.decode(note, type=RunningProcess)
+    except msgspec.MsgspecError:  # being written, or no file of ours
         return None
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return msgspec.json.decode(os.pread(descriptor, FILE_BYTES, 0), type=RunningProcess)
-        path.unlink(missing_ok=True)
-    except (OSError, msgspec.MsgspecError):  # being written, or no file of ours
-        return None
-    finally:
-        os.close(descriptor)
-    return None

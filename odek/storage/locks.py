@@ -2,8 +2,9 @@
 
 The kernel frees such a lock when its holder dies, however it dies. Whoever gets the
 lock compares what it locked with what the path names now, and tries again if that is
-another file. A lock file is thus never truncated, and removed by its holder alone, as
-the last thing it does: a waiter on the removed file finds out and opens the new one.
+another file. A lock file is thus changed and removed by its holder alone, which does the
+latter as the last thing: a waiter on the removed file finds out and opens the new one.
+What stands in it is true exactly while it is locked.
 Locks work on local file systems; where they do not, that is an error and never a
 reason to go on without. Everything here blocks.
 """
@@ -20,13 +21,17 @@ from pathlib import Path
 from odek.errors import StoreBusyError, StoreError
 from odek.storage.files import PRIVATE_FILE, describe
 
-__all__ = ["HeldLock", "exclusive", "hold"]
+__all__ = ["HeldLock", "exclusive", "hold", "note_of_holder"]
 
 POLL_SECONDS = 0.01
 """Between two tries. flock has no time limit of its own; a hundred tries a second cost nothing."""
 
 REPLACED_TRIES = 100
 """Tries without a pause when the file turns out to be another by now: each remover ends one try."""
+
+
+NOTE_BYTES = 4096
+"""Most that is read of a note: a page, several times what any holder has to say of itself."""
 
 
 class HeldLock:
@@ -75,20 +80,23 @@ def exclusive(
         lock.release()
 
 
-def hold(path: Path, *, timeout_seconds: float, poll: Callable[[], None] | None = None) -> HeldLock:
+def hold(
+    path: Path, *, timeout_seconds: float, poll: Callable[[], None] | None = None, note: bytes | None = None
+) -> HeldLock:
     """Take the lock at ``path``, waiting at most ``timeout_seconds``.
 
-    ``poll`` is called between tries and may raise to give up the wait.
+    ``poll`` is called between tries and may raise to give up the wait. ``note`` stands in the
+    file while the lock is held, for ``note_of_holder``; None writes the pid, where there is room.
 
     Raises:
         StoreBusyError: another process still holds it; says which.
-        StoreError: the lock file cannot be used.
+        StoreError: the lock file cannot be used, or not hold ``note``.
     """
     deadline = time.monotonic() + timeout_seconds
     replaced = 0
     try:
         while True:
-            lock, pid = _try_hold(path)
+            lock, pid = _try_hold(path, note)
             if lock is not None:
                 return lock
             if pid is None and replaced < REPLACED_TRIES:
@@ -103,16 +111,41 @@ def hold(path: Path, *, timeout_seconds: float, poll: Callable[[], None] | None 
         raise StoreError(f"cannot lock {path}: {_reason(error)}") from error
 
 
-def _try_hold(path: Path) -> tuple[HeldLock | None, int | None]:
+def note_of_holder(path: Path) -> bytes | None:
+    """Return the note in the lock file at ``path``; None when nobody holds it, and then the file goes.
+
+    The note may be cut or mixed with an older one while it is being written.
+    """
+    try:
+        descriptor = _open(path, os.O_RDWR)
+    except (OSError, StoreError):
+        return None
+    try:
+        # Shared with others that look: none of them is taken for the holder.
+        if not _try_lock(descriptor, fcntl.LOCK_SH):
+            return os.pread(descriptor, NOTE_BYTES, 0)
+        if _try_lock(descriptor) and _is_still(path, descriptor):
+            path.unlink(missing_ok=True)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _try_hold(path: Path, note: bytes | None) -> tuple[HeldLock | None, int | None]:
     """Try once; return the lock, or the pid of its holder (0: unknown, None: the file was replaced)."""
-    descriptor = _open(path)
+    descriptor = _open(path, os.O_RDWR | os.O_CREAT)
     kept = False
     try:
         if not _try_lock(descriptor):
             return None, _read_pid(descriptor)
         if not _is_still(path, descriptor):
             return None, None
-        _write_pid(descriptor)
+        if note is None:
+            _write_pid(descriptor)
+        else:
+            _write_note(path, descriptor, note)
         kept = True
         return HeldLock(path, descriptor), None
     finally:
@@ -120,9 +153,9 @@ def _try_hold(path: Path) -> tuple[HeldLock | None, int | None]:
             os.close(descriptor)
 
 
-def _open(path: Path) -> int:
-    """Open the lock file, created if need be, without following a link or waiting on a pipe."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+def _open(path: Path, flags: int) -> int:
+    """Open the lock file without following a link or waiting on a pipe."""
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     descriptor = os.open(path, flags, PRIVATE_FILE)
     status = os.fstat(descriptor)
     problem = ""
@@ -139,9 +172,9 @@ def _open(path: Path) -> int:
     return descriptor
 
 
-def _try_lock(descriptor: int) -> bool:
+def _try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EINTR}:
             return False
@@ -163,6 +196,16 @@ def _write_pid(descriptor: int) -> None:
     """Name the holder, for the message that others get; fixed width, so that nothing is truncated."""
     with suppress(OSError):  # a lock without a name in it, on a full disk, is still a lock
         os.pwrite(descriptor, f"{os.getpid():<20}\n".encode(), 0)
+
+
+def _write_note(path: Path, descriptor: int, note: bytes) -> None:
+    """Write what the holder says of itself; where that fails the file goes, empty as it would be."""
+    try:
+        os.pwrite(descriptor, note, 0)
+        os.ftruncate(descriptor, len(note))
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _read_pid(descriptor: int) -> int:

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from odek.errors import StoreBusyError, StoreError
-from odek.storage.locks import exclusive, hold
+from odek.storage.locks import exclusive, hold, note_of_holder
 
 ROOT = Path(__file__).parents[2]
 
@@ -165,3 +166,18 @@ def test_no_update_is_lost_between_processes(tmp_path: Path, option: str) -> Non
     assert sorted(entries) == sorted(
         f"{writer}-{number}" for writer in range(writers) for number in range(each)
     )
+
+
+def test_a_note_is_read_while_its_holder_lives(tmp_path: Path) -> None:
+    """Whoever looks is told what the holder says, however many look; an older, longer note is gone."""
+    path = tmp_path / "lock"
+    path.write_text("what a dead process said of itself at greater length")
+    with holder(path, "--note", "here I am") as process:
+        with ThreadPoolExecutor(8) as threads:
+            notes = set(threads.map(note_of_holder, [path] * 200))
+        assert notes == {b"here I am"}
+        process.kill()
+        process.wait()
+        with ThreadPoolExecutor(8) as threads:
+            assert set(threads.map(note_of_holder, [path] * 200)) == {None}
+    assert not path.exists()
