@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import trio
 
+from odek.agent import Agent
 from odek.audit import AuditedGate
 from odek.budget import Budget, Limits
 from odek.config.settings import Config
@@ -21,7 +22,6 @@ from odek.events import PlanChanged
 from odek.gate import PolicyGate
 from odek.ground import Ground, open_extended_of, open_ground, open_model
 from odek.guard import guard_of
-from odek.loop import Agent
 from odek.memory.service import Memory
 from odek.memory.turn_context import TurnContext, origin_of
 from odek.memory_wiring import (

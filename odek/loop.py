@@ -5,141 +5,32 @@ there are, who approves and who watches.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 import trio
 
-from odek.batch import Batch, Gate
-from odek.budget import Budget, Limits
-from odek.context import Fitted, Fitting, estimate_tools
-from odek.errors import (
-    ContextOverflowError,
-    LimitReachedError,
-    ModelError,
-    ModelRejectedError,
-    ModelUnavailableError,
-    StoreError,
-)
-from odek.events import (
-    AnswerDelta,
-    ContextTrimmed,
-    Event,
-    ModelFinished,
-    ModelRetrying,
-    ModelStarted,
-    Notice,
-    ReasoningDelta,
-    ReplyLedgerMismatch,
-    TurnFinished,
-    TurnStarted,
-    Usage,
-)
+from odek.agent import Agent
+from odek.batch import Batch
+from odek.budget import Budget
+from odek.completion import Completion
+from odek.errors import LimitReachedError, ModelError, StoreError
+from odek.events import Notice, ReplyLedgerMismatch, TurnFinished, TurnStarted, Usage
 from odek.ledger import Ledger
 from odek.llm.endings import notice_of
-from odek.llm.model import (
-    Model,
-    ModelEvent,
-    ModelRequest,
-    ModelResponse,
-    ReasoningText,
-    Retrying,
-    TextPiece,
-    ToolCallBegun,
-)
+from odek.llm.model import ModelResponse
 from odek.memory.buffer import TurnNote
-from odek.messages import (
-    CONTEXT_NAME,
-    AssistantMessage,
-    Message,
-    SystemMessage,
-    UserMessage,
-)
-from odek.tools.tool import Tool
+from odek.messages import CONTEXT_NAME, AssistantMessage, Message, SystemMessage, UserMessage
 
-__all__ = ["Agent", "Transcript", "TurnMemory", "TurnResult", "run_turn"]
+__all__ = ["TurnResult", "run_turn"]
 
 Outcome = Literal["answered", "cancelled", "limit", "failed"]
 
 SAVE_GRACE_SECONDS = 10.0
 """A save is finished even when its turn is cancelled, but a dead disk must not hold the exit for ever."""
 
-MOST_REQUESTS = 3
-"""For one answer that is empty, or refused as too long. No measurement behind this."""
-
 CANCELLED_BY_USER = "cancelled by the user"
-
-
-class Transcript(Protocol):
-    """The conversation, owned by one process, and its way to the disk."""
-
-    @property
-    def id(self) -> str:
-        """The session's id."""
-        ...
-
-    @property
-    def messages(self) -> Sequence[Message]:
-        """Everything said so far, system message first."""
-        ...
-
-    def append(self, *messages: Message) -> None:
-        """Add messages in memory."""
-        ...
-
-    def add_usage(self, usage: Usage) -> None:
-        """Add the tokens and money of a request to the session's totals."""
-        ...
-
-    async def save(self) -> None:
-        """Make everything appended so far durable.
-
-        Raises:
-            StoreError: it is not on disk; the next save tries all of it again.
-        """
-        ...
-
-
-class TurnMemory(Protocol):
-    """What the memory adds behind the history of a turn."""
-
-    async def context(self, query: str) -> Sequence[str]:
-        """Return texts for the model beside the person's message, a message each; never fails."""
-        ...
-
-    def asked(self) -> None:
-        """Take note that the person's message is saved; returns at once."""
-        ...
-
-
-class Agent(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a turn works with. Built by ``odek.app``, owned there.
-
-    ``max_parallel`` bounds the tool calls at once. ``mask`` hides secrets in text.
-    ``note_turn`` is told what a turn did, before its last save; it never waits.
-    ``on_budget`` is handed the budget of each turn, for whoever shares it out.
-    ``unavailable`` says of tools that exist why they are not among ``tools``. ``fitting`` keeps the
-    conversation within the model's window, from its first turn to its last.
-    """
-
-    model: Model
-    tools: Mapping[str, Tool[msgspec.Struct]]
-    gate: Gate
-    transcript: Transcript
-    emit: Callable[[Event], None]
-    mask: Callable[[str], str]
-    limits: Limits = Limits()
-    max_parallel: int = 4
-    max_tokens: int | None = None
-    temperature: float | None = None
-    thinking: str = ""
-    memory: TurnMemory | None = None
-    note_turn: Callable[[TurnNote], None] | None = None
-    on_budget: Callable[[Budget], None] | None = None
-    unavailable: Mapping[str, str] = {}
-    fitting: Fitting = msgspec.field(default_factory=Fitting)
 
 
 class TurnResult(msgspec.Struct, frozen=True):
@@ -170,8 +61,6 @@ class _Turn:
         self._emit = agent.emit
         self._budget = Budget(agent.limits, trio.current_time, agent.emit)
         self._ledger = Ledger()
-        self._specs = tuple(tool.spec() for tool in agent.tools.values())
-        self._schema_tokens = estimate_tools(self._specs)
         self._batch = Batch(
             agent.tools,
             agent.gate,
@@ -184,9 +73,8 @@ class _Turn:
         )
         if agent.on_budget is not None:
             agent.on_budget(self._budget)
-        self._partial: list[str] = []
+        self._completion = Completion(agent, self._budget, self._spend)
         self._unsaved_reported = False
-        self._sent_tokens = 0
         self._task = ""
         self._asked_at = _local_time()
         self._noted = False
@@ -238,10 +126,10 @@ class _Turn:
         """Ask, act, observe; return the answer."""
         while True:
             self._budget.begin_iteration()
-            response = await self._answer()
+            response = await self._completion.complete()
             message = response.message
             self._transcript.append(message)
-            self._partial.clear()
+            self._completion.take()
             if not message.tool_calls:
                 self._note()
             await self._save()
@@ -252,90 +140,12 @@ class _Turn:
             self._transcript.append(*results)
             await self._save()
 
-    async def _answer(self) -> ModelResponse:
-        """Get one usable response: fit harder once, and ask again while it is empty."""
-        refusal: ContextOverflowError | None = None
-        for left in reversed(range(MOST_REQUESTS)):
-            try:
-                response = await self._request(refusal)
-            except ContextOverflowError as error:
-                if refusal is None:
-                    refusal = error
-                    continue
-                advice = "start a new session or attach less"
-                raise ContextOverflowError(f"{error}; {advice}", partial=error.partial) from error
-            if response.message.content.strip() or response.message.tool_calls:
-                return response
-            if response.finish_reason == "length":
-                raise ModelError("the answer reached its length limit before any text: raise llm.max_tokens")
-            if response.finish_reason == "content_filter":
-                raise ModelRejectedError("the provider's content filter blocked the answer")
-            if left:
-                self._emit(Notice("the model gave an empty answer; asking again", "warning"))
-        raise ModelUnavailableError(f"{self._agent.model.name} gave only empty answers")
-
-    def _fitted(self, refusal: ContextOverflowError | None) -> Fitted:
-        """Return what the next request carries: much less than the one of ``refusal``, if there was one.
-
-        Raises:
-            ContextOverflowError: what must stay is too much; tells what ``refusal`` said.
-        """
-        window = self._agent.model.context_window
-        try:
-            fitted = self._agent.fitting.fit(
-                self._transcript.messages,
-                window=window,
-                reserved_tokens=self._schema_tokens,
-                harder=refusal is not None,
-            )
-        except ContextOverflowError as error:
-            if refusal is None:
-                raise
-            raise ContextOverflowError(f"{refusal}; {error}", partial=refusal.partial) from error
-        groups, shortened = fitted.newly_left_out, fitted.newly_shortened
-        if groups or shortened:
-            self._emit(ContextTrimmed(groups, fitted.estimated_tokens, window or 0, shortened))
-        return fitted
-
-    async def _request(self, refusal: ContextOverflowError | None) -> ModelResponse:
-        """Send the conversation, fitted, once."""
-        fitted = self._fitted(refusal)
-        request = ModelRequest(
-            fitted.messages,
-            self._specs,
-            max_tokens=self._agent.max_tokens,
-            temperature=self._agent.temperature,
-            thinking=self._agent.thinking,
-        )
-        started = trio.current_time()
-        self._partial.clear()
-        self._emit(ModelStarted(self._budget.iterations, fitted.estimated_tokens))
-        response = await self._agent.model.complete(request, self._on_model_event)
-        self._spend(response.usage)
-        seconds = trio.current_time() - started
-        calls, self._sent_tokens = len(response.message.tool_calls), fitted.estimated_tokens
-        self._emit(ModelFinished(response.usage, response.finish_reason, calls, seconds))
-        return response
-
     def _spend(self, usage: Usage) -> None:
         self._budget.spend(usage)
         self._transcript.add_usage(usage)
 
-    def _on_model_event(self, event: ModelEvent) -> None:
-        match event:
-            case TextPiece(text):
-                self._partial.append(text)
-                self._emit(AnswerDelta(text))
-            case ReasoningText(text):
-                self._emit(ReasoningDelta(text))
-            case ToolCallBegun(name):
-                if name in self._agent.tools:
-                    self._agent.tools[name].expect()
-            case Retrying(attempt, wait_seconds, reason):
-                self._emit(ModelRetrying(attempt, wait_seconds, reason))
-
     def _check_reply(self, response: ModelResponse) -> None:
-        if notice := notice_of(response, self._agent.tools, self._sent_tokens):
+        if notice := notice_of(response, self._agent.tools, self._completion.sent_tokens):
             self._emit(Notice(notice, "warning"))
         if self._ledger.denied_by(response.message.content):
             self._emit(ReplyLedgerMismatch(tuple(self._ledger.changes)))
@@ -346,7 +156,7 @@ class _Turn:
         Every unanswered call gets a result; an answer under way is kept with the reason
         behind it, so that the next message follows an assistant's.
         """
-        partial = "".join(self._partial)
+        partial = self._completion.partial
         self._transcript.append(*self._batch.abandon(reason))
         self._transcript.append(AssistantMessage(f"{partial}\n\n[{reason}]".strip()))
         self._note()

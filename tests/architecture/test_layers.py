@@ -45,6 +45,8 @@ LAYERS = {
     "odek.batch": 3,
     "odek.gate": 3,
     "odek.masked_events": 3,
+    "odek.agent": 3,
+    "odek.completion": 3,
     "odek.loop": 3,
     "odek.delegation": 3,
     "odek.output_schema": 3,

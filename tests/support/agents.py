@@ -6,12 +6,12 @@ from typing import Annotated, Any
 import msgspec
 import trio
 
+from odek.agent import Agent
 from odek.batch import Admission, GateRequest
 from odek.budget import Limits
 from odek.errors import StoreError
 from odek.events import Event, Usage
 from odek.llm.model import Model
-from odek.loop import Agent
 from odek.messages import Message, SystemMessage, ToolMessage
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects

@@ -6,6 +6,7 @@ from itertools import pairwise
 import trio
 import trio.testing
 
+from odek.agent import Agent
 from odek.errors import ContextOverflowError, ModelError, ModelUnavailableError
 from odek.events import (
     ContextTrimmed,
@@ -14,7 +15,7 @@ from odek.events import (
 )
 from odek.llm.model import ModelRequest, ModelResponse
 from odek.llm.scripted import ScriptedModel, calls, says
-from odek.loop import Agent, run_turn
+from odek.loop import run_turn
 from odek.messages import AssistantMessage
 from odek.tools.tool import CallScope, ToolOutput
 from tests.support.agents import (
