@@ -22,6 +22,7 @@ from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.extended.atom_index import open_atom_index
 from odek.memory.extended.atom_jobs import AtomJobs, AtomJobsParts, Said
 from odek.memory.extended.atom_store import EXTENDED
+from odek.memory.extended.background import Background
 from odek.memory.extended.memory_model import DailyBudget, MemoryModel
 from odek.memory.extended.nudges import NudgeLog
 from odek.memory.extended.service import ExtendedMemory, ExtendedParts
@@ -48,7 +49,7 @@ class ExtendedLayer(msgspec.Struct, frozen=True):
     tally: Tally
     object_to: SecondOpinion | None
     model: MemoryModel | None
-    jobs: trio.Nursery
+    jobs: Background
 
 
 @asynccontextmanager
@@ -79,7 +80,8 @@ async def open_extended(
         counters: Counter[str] = Counter()
         tally = Tally(memory / EXTENDED, counters, now)
         stack.push_async_callback(_save, tally)  # after the jobs, which count too
-        jobs = await stack.enter_async_context(open_drained_jobs(setup.drain or Drain()))
+        nursery = await stack.enter_async_context(open_drained_jobs(setup.drain or Drain()))
+        jobs = Background(nursery, setup.emit, counters)
         embedder = embedder_of(setup, of_atoms=True)
         open_index = partial(open_atom_index, memory, "" if is_of_words(embedder) else embedder.fingerprint)
         parts = ExtendedParts(
@@ -124,6 +126,7 @@ def session_atoms(setup: Setup, layer: ExtendedLayer, session: Session) -> Sessi
                 ask=layer.model.ask,
                 keep=layer.memory.add,
                 counters=layer.memory.counters,
+                emit=setup.emit,
             ),
             layer.jobs,
         )

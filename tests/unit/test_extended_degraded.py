@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from odek.errors import StoreError
+from odek.events import Event
 from odek.memory.extended.atom import Atom
 from odek.memory.extended.atom_index import SCANNED_ATOMS
 from odek.memory.extended.atom_jobs import AtomJobs, AtomJobsParts, Said
@@ -64,6 +65,7 @@ async def test_what_a_full_disk_did_not_take_is_owed(tmp_path: Path) -> None:
             ask=ask,
             keep=memory.add,
             counters=counters,
+            emit=list[Event]().append,
         )
         with full_disk():
             async with trio.open_nursery() as nursery:

@@ -9,10 +9,11 @@ import pytest
 import trio
 
 from odek.errors import LimitReachedError, ModelError, ModelUnavailableError, StoreBusyError
-from odek.events import Usage
+from odek.events import Event, Notice, Usage
 from odek.llm.model import ModelRequest, ModelResponse
 from odek.llm.scripted import ScriptedModel, says
 from odek.memory.extended.atom_jobs import AtomJobs, AtomJobsParts, Said
+from odek.memory.extended.background import Background
 from odek.memory.extended.extract_atoms import extraction_text, parse_drafts, spoken
 from odek.memory.extended.memory_model import DailyBudget, MemoryModel
 from odek.memory.extended.write import Draft
@@ -122,6 +123,7 @@ class Kept:
         self.answers: list[str | Exception] = []
         self.gate: trio.Event | None = None
         self.counters: Counter[str] = Counter()
+        self.events: list[Event] = []
 
     async def keep(self, drafts: Sequence[Draft], *, session: str, turn: int) -> None:
         """Take statements."""
@@ -154,6 +156,7 @@ class Kept:
             ask=self.ask,
             keep=self.keep,
             counters=self.counters,
+            emit=self.events.append,
         )
 
 
@@ -195,6 +198,7 @@ async def test_a_resumed_session_goes_on_where_it_was(tmp_path: Path) -> None:
         ask=parts.ask,
         keep=parts.keep,
         counters=parts.counters,
+        emit=parts.emit,
     )
     async with trio.open_nursery() as nursery:
         AtomJobs(trimmed, nursery).said(3)
@@ -250,3 +254,60 @@ async def test_what_fails_is_counted_and_done_with_the_next_turn(
     assert "first remark" in kept.asked[1]
     assert "second remark" in kept.asked[1]
     assert len(kept.drafts) == 1
+
+
+@pytest.mark.parametrize(
+    "fault", [OSError(5, "Input/output error"), KeyError("choices"), RuntimeError("a\nb")]
+)
+async def test_what_nobody_foresaw_is_one_line_and_loses_nothing(tmp_path: Path, fault: Exception) -> None:
+    """A library that fails in its own way ends no turn; the person is told, and the turns wait as ever."""
+    kept = Kept()
+    kept.answers = [fault, fault]
+    said: list[Message] = [UserMessage("first remark")]
+    for _ in range(3):
+        async with trio.open_nursery() as nursery:
+            AtomJobs(kept.parts(tmp_path, said), nursery).said(1)
+    (told, again) = [event.text for event in kept.events if isinstance(event, Notice)]
+    assert told == again
+    assert told.startswith(f"what s1 says is not remembered yet: internal error: {type(fault).__name__}")
+    assert "\n" not in told
+    assert kept.counters == {"extract_failed": 2, "extracted": 1}
+    assert kept.drafts == [("noted 3", "s1", 1)]
+
+
+async def test_what_fails_each_time_is_given_up_in_one_line(tmp_path: Path) -> None:
+    """The third failure of a session parks it, and the person reads how to have it tried again."""
+    kept = Kept()
+    kept.answers = [ModelError("the server is on fire")] * 3
+    for _ in range(4):
+        async with trio.open_nursery() as nursery:
+            AtomJobs(kept.parts(tmp_path, [UserMessage("first remark")]), nursery).said(1)
+    assert len(kept.asked) == 3
+    assert kept.events == [
+        Notice(
+            "gave up on what s1 says after 3 failures: the server is on fire; "
+            "`odek memory jobs --retry` tries again",
+            "warning",
+        )
+    ]
+
+
+async def test_work_beside_the_answer_ends_nothing_by_its_fault() -> None:
+    """What it raises is counted, and told once however often it comes; other work goes on."""
+    events, counters, done = list[Event](), Counter[str](), list[str]()
+
+    async def fail(name: str) -> None:
+        raise ValueError(name)
+
+    async def work() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        done.append("work")
+
+    async with trio.open_nursery() as nursery:
+        background = Background(nursery, events.append, counters)
+        background.start_soon(work)
+        for _ in range(2):
+            background.start_soon(fail, "no such thing")
+    assert done == ["work"]
+    assert counters == {"background_failed": 2}
+    assert events == [Notice("Extended Memory: internal error: ValueError: no such thing", "warning")]

@@ -69,6 +69,7 @@ async def open_session(
                 ask=model.ask,
                 keep=memory.add,
                 counters=memory.counters,
+                emit=list[Event]().append,
             )
             jobs = AtomJobs(parts, nursery)
         turns = AtomTurns(

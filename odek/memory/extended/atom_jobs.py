@@ -15,11 +15,14 @@ import msgspec
 import trio
 
 from odek.errors import LimitReachedError, ModelError, OdekError, StoreBusyError, StoreError
+from odek.events import Event, Notice
+from odek.memory.extended.background import Starter, fault_line
 from odek.memory.extended.extract_atoms import EXTRACTION_PROMPT, extraction_text, parse_drafts, spoken
 from odek.memory.extended.write import Draft
 from odek.memory.places import JOBS
 from odek.messages import Message
 from odek.storage.jobs import Claim, Job, JobQueue
+from odek.text import first_line
 
 __all__ = ["KIND", "AtomJobs", "AtomJobsParts", "Keep", "Said"]
 
@@ -52,7 +55,7 @@ class AtomJobsParts(msgspec.Struct, frozen=True, kw_only=True):
     ``own`` is the id of this process's session, ``said`` returns it as it is now. ``read``
     returns another one, None when it is gone; it blocks, and raises StoreBusyError while a
     process has it open. ``ask`` puts (instructions, text) to the model. ``keep`` stores what
-    was found.
+    was found. ``emit`` tells a person of what nobody foresaw, and of what is given up.
     """
 
     memory: Path
@@ -62,12 +65,13 @@ class AtomJobsParts(msgspec.Struct, frozen=True, kw_only=True):
     ask: Callable[[str, str], Awaitable[str]]
     keep: Keep
     counters: Counter[str]
+    emit: Callable[[Event], None]
 
 
 class AtomJobs:
     """Owes and does the extraction. Nothing here raises: what fails is counted and stays owed."""
 
-    def __init__(self, parts: AtomJobsParts, jobs: trio.Nursery) -> None:
+    def __init__(self, parts: AtomJobsParts, jobs: Starter) -> None:
         self._parts = parts
         self._jobs = jobs
         self._queue = JobQueue(parts.memory / JOBS, poll=trio.from_thread.check_cancelled)
@@ -98,8 +102,8 @@ class AtomJobs:
                 if job.state != "owed" or not await self._do(self._parts.own):
                     return  # parked, or another process is at it: tried again with the next turn
                 self._looked_at = upto
-        except StoreError:
-            self._parts.counters["extract_failed"] += 1
+        except Exception as error:  # noqa: BLE001 - a fault here must not end the answer
+            self._missed(error)
         finally:
             self._is_working = False
 
@@ -113,8 +117,8 @@ class AtomJobs:
                     return
                 tried.add(owed[0])
                 await self._do(owed[0])
-        except StoreError:
-            self._parts.counters["extract_failed"] += 1
+        except Exception as error:  # noqa: BLE001 - a fault here must not end the answer
+            self._missed(error)
 
     async def _do(self, session: str) -> bool:
         """Do the job of one session; False when it is not done."""
@@ -143,10 +147,31 @@ class AtomJobs:
             counters["extract_over_budget"] += 1
             return False  # stays owed, for a day with a budget
         except OdekError as error:
-            counters["extract_failed"] += 1
-            await self._in_thread(partial(self._queue.fail, claim, str(error)))
+            await self._fail(claim, str(error))
+            return False
+        except Exception as error:  # noqa: BLE001 - a fault here must not end the answer
+            await self._fail(claim, fault_line(error))
+            self._say(f"what {session} says is not remembered yet: {fault_line(error)}")
             return False
         return True
+
+    async def _fail(self, claim: Claim, reason: str) -> None:
+        job = await self._in_thread(partial(self._queue.fail, claim, reason))
+        self._parts.counters["extract_failed"] += 1
+        if job.state == "parked":
+            self._say(
+                f"gave up on what {job.key} says after {len(job.failures)} failures: {first_line(reason)}; "
+                "`odek memory jobs --retry` tries again"
+            )
+
+    def _missed(self, error: Exception) -> None:
+        """Take note of work that was not even begun, or not recorded; it is owed as before."""
+        self._parts.counters["extract_failed"] += 1
+        if not isinstance(error, StoreError):
+            self._say(f"statements are not looked for: {fault_line(error)}")
+
+    def _say(self, text: str) -> None:
+        self._parts.emit(Notice(text, "warning"))
 
     async def _said_in(self, session: str) -> Said | None:
         if session == self._parts.own:

@@ -8,6 +8,7 @@ import trio
 from odek.embedding.embedder import Embedder, Vector
 from odek.errors import StoreError
 from odek.index.document import Filter
+from odek.memory.extended.background import Starter
 from odek.memory.extended.write import AtomIndex
 from odek.memory.index_vectors import IndexVectors, is_of_words
 
@@ -35,7 +36,7 @@ class AtomVectors:
         self,
         embedder: Embedder,
         index: AtomIndex,
-        jobs: trio.Nursery,
+        jobs: Starter,
         run: Callable[[Callable[[], Any]], Awaitable[Any]],
         tell: Callable[[str], None],
     ) -> None:

@@ -16,6 +16,7 @@ from odek.memory.extended.atom import Atom
 from odek.memory.extended.atom_index import SCANNED_ATOMS, is_behind
 from odek.memory.extended.atom_store import EXTENDED, QUARANTINE, AtomStore
 from odek.memory.extended.atom_vectors import AtomVectors
+from odek.memory.extended.background import Starter
 from odek.memory.extended.consolidate import Merged, consolidate
 from odek.memory.extended.find import AtomFinder, Passed
 from odek.memory.extended.links import linked
@@ -56,7 +57,7 @@ _T = TypeVar("_T")
 class ExtendedMemory:
     """The atoms, for one agent. ``counters`` says how often something was done without."""
 
-    def __init__(self, parts: ExtendedParts, jobs: trio.Nursery) -> None:
+    def __init__(self, parts: ExtendedParts, jobs: Starter) -> None:
         self.settings = parts.settings
         self.counters = parts.counters
         self.store = AtomStore(parts.memory / EXTENDED, poll=trio.from_thread.check_cancelled)

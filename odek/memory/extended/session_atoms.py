@@ -7,6 +7,7 @@ import trio
 
 from odek.errors import StoreError
 from odek.events import Event, Notice
+from odek.memory.extended.background import Starter
 from odek.memory.extended.context import atoms_text, return_note, shown_ids, user_text
 from odek.memory.extended.nudges import NudgeLog, nudges_for
 from odek.memory.extended.scoring import Scored
@@ -42,7 +43,7 @@ class SessionAtoms:
         nudges: NudgeLog,
         *,
         emit: Callable[[Event], None],
-        nursery: trio.Nursery,
+        nursery: Starter,
         session: str,
         turn: Callable[[], int],
         last_seen: str,

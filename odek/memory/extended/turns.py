@@ -20,6 +20,7 @@ from odek.guard import SecondOpinion
 from odek.memory.extended import foresight
 from odek.memory.extended.anaphora import antecedent, resolved
 from odek.memory.extended.atom_jobs import AtomJobs, Said
+from odek.memory.extended.background import Starter
 from odek.memory.extended.extract_atoms import spoken
 from odek.memory.extended.find import Passed
 from odek.memory.extended.infer_state import INFERENCE_PROMPT, inference_text, parse_inferences
@@ -76,7 +77,7 @@ class AtomTurns:
         nursery: For what runs beside the answer.
     """
 
-    def __init__(self, parts: AtomTurnsParts, nursery: trio.Nursery) -> None:
+    def __init__(self, parts: AtomTurnsParts, nursery: Starter) -> None:
         self._parts = parts
         self._nursery = nursery
         self._settings = parts.memory.settings
