@@ -114,3 +114,19 @@ def test_spans_are_ordered_and_apart() -> None:
     spans = find_secrets(text)
 
     assert [text[span.start : span.end] for span in spans] == [GITHUB, AWS]
+
+
+def test_a_credential_is_found_in_the_first_short_text_and_after_many() -> None:
+    """Long runs look for all formats at once, and find the same."""
+    texts = [
+        f"token {GITHUB} of line {number}" if number % 50 == 0 else f"line {number}" for number in range(301)
+    ]
+
+    found = [
+        number
+        for number, text in enumerate(texts)
+        if mask(text) == f"token [REDACTED:github-token] of line {number}"
+    ]
+
+    assert found == list(range(0, 301, 50))
+    assert mask("line 7") == "line 7"
