@@ -21,6 +21,7 @@ from tests.support.model_server import (
     tool_call_answer,
 )
 from tests.support.usage_owner import CHILDREN, OWN
+from tests.support.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +35,7 @@ NO_MEMORY = {"ODEK_MEMORY_ENABLED": "false"}  # what it asks the model is anothe
 async def test_killed_in_taking_over_nothing_is_lost_or_counted_twice(step: int, tmp_path: Path) -> None:
     """Before operations on files: in taking over, and in doing so again after a crash."""
     program = [sys.executable, "-m", "tests.support.usage_owner", str(tmp_path), str(step)]
-    with trio.fail_after(60):
+    with trio.fail_after(HANG_SECONDS):
         done = await trio.run_process(program, capture_stdout=True, cwd=ROOT)
     runs = [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -35,7 +35,8 @@ from tests.support.model_server import (
     text_answer,
     tool_call_answer,
 )
-from tests.support.processes import Marked, wait_until
+from tests.support.processes import Marked
+from tests.support.waiting import HANG_SECONDS, wait_until
 
 
 async def test_results_come_back_in_the_order_of_the_tasks(tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ async def test_a_subagent_that_is_killed_is_an_error_and_its_tokens_count(tmp_pa
     async with open_model_server(default=by_request(choose)) as server:
         odek = Odek(tmp_path, base_url=server.base_url)
         async with odek.start("run", "--json", "go") as running:
-            with trio.fail_after(20):
+            with trio.fail_after(HANG_SECONDS):
                 await stuck.wait()
             await running.wait_for('"state":"done"')
             listed = msgspec.json.decode((await odek.run("ps", "--json")).stdout)
@@ -135,7 +136,7 @@ async def test_subagents_are_ready_while_the_model_still_writes_their_tasks(tmp_
     async with open_model_server(default=script) as server:
         odek = Odek(tmp_path, base_url=server.base_url)
         async with odek.start("run", "go") as running:
-            with trio.fail_after(20):
+            with trio.fail_after(HANG_SECONDS):
                 await server.wait_requests(2)
                 working = titled("odek subagent: task 1", marked)
                 at_work.set()
@@ -185,7 +186,7 @@ async def test_a_template_that_is_killed_does_not_stop_delegation(tmp_path: Path
     async with open_model_server(default=script) as server:
         odek = Odek(tmp_path, base_url=server.base_url)
         async with start_delegating(odek, "warm", started) as running:
-            with trio.fail_after(20):
+            with trio.fail_after(HANG_SECONDS):
                 await server.wait_requests(2)
             await kill_template(running)
             killed.set()
@@ -212,7 +213,7 @@ async def test_nothing_is_left_of_subagents_when_their_parent_ends(
     async with open_model_server(default=script) as server:
         odek = marked_odek(tmp_path, server.base_url, marked)
         async with odek.start("run", "go") as running:
-            with trio.fail_after(20):
+            with trio.fail_after(HANG_SECONDS):
                 await server.wait_requests(3)
             assert len(marked.living()) >= 5
             running.signal(number)
@@ -237,7 +238,7 @@ async def test_what_subagents_used_counts_although_their_parent_was_killed(tmp_p
         odek = Odek(tmp_path, base_url=server.base_url)
         odek.environment["ODEK_MEMORY_ENABLED"] = "false"  # what it asks the model is another matter
         async with odek.start("run", "go") as running:
-            with trio.fail_after(20):
+            with trio.fail_after(HANG_SECONDS):
                 await asked_again.wait()
             running.signal(signal.SIGKILL)
             await running.wait()
@@ -332,7 +333,7 @@ async def test_ps_lists_and_stop_ends(tmp_path: Path) -> None:
     async with open_model_server(default=stall()) as server:
         odek = Odek(tmp_path, base_url=server.base_url)
         async with odek.start("run", "wait here") as running:
-            with trio.fail_after(20):
+            with trio.fail_after(HANG_SECONDS):
                 await server.wait_requests(1)
             listed = await odek.run("ps")
             refused = await odek.run("stop", str(os.getpid()))

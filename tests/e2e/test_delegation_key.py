@@ -13,6 +13,7 @@ from tests.support.delegations import answers, delegate, marked_odek, start_dele
 from tests.support.model_server import gated, open_model_server, stall, text_answer, tool_call_answer
 from tests.support.proc_search import files_with, holds_in_memory, shown_with
 from tests.support.processes import Marked
+from tests.support.waiting import HANG_SECONDS
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc is the witness")
 
@@ -51,7 +52,7 @@ async def test_nothing_but_memory_that_needs_it_holds_the_key(way: str, source: 
             (odek.home / "secrets.env").write_text(f"ODEK_API_KEY={KEY}\n")
             (odek.home / "secrets.env").chmod(0o600)
         async with start_delegating(odek, way, ready) as running:
-            with trio.fail_after(30):
+            with trio.fail_after(HANG_SECONDS):
                 await server.wait_requests(3)
             processes = {pid: command_line(pid) for pid in marked.living()}
             shown = await trio.to_thread.run_sync(

@@ -23,7 +23,8 @@ from tests.support.model_server import (
     tool_call_answer,
     usage_chunk,
 )
-from tests.support.processes import Marked, wait_until
+from tests.support.processes import Marked
+from tests.support.waiting import HANG_SECONDS, wait_until
 
 NESTED = {"ODEK_SUBAGENT_MAX_DEPTH": "2", "ODEK_MEMORY_ENABLED": "false"}
 
@@ -94,7 +95,7 @@ async def test_a_tree_whose_middle_is_killed_is_counted_to_its_leaves(tmp_path: 
     async with open_model_server(default=script) as server:
         odek = Odek(tmp_path, base_url=server.base_url)
         async with odek.start("run", "go", environment=NESTED) as running:
-            with trio.fail_after(20):
+            with trio.fail_after(HANG_SECONDS):
                 await stuck.wait()
             listed = msgspec.json.decode((await odek.run("ps", "--json")).stdout)
             middle = next(process for process in listed if process["task"] == "middle")
@@ -189,7 +190,7 @@ async def test_a_killed_top_leaves_nothing_of_its_tree(way: str, tmp_path: Path)
         odek = marked_odek(tmp_path, server.base_url, marked)
         odek.environment |= NESTED
         async with start_delegating(odek, way, ready) as running:
-            with trio.fail_after(30):
+            with trio.fail_after(HANG_SECONDS):
                 await server.wait_requests(4)
             assert len(marked.living()) >= 7
             running.signal(signal.SIGKILL)

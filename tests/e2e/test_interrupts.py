@@ -8,7 +8,8 @@ import trio
 
 from tests.support.cli import Odek
 from tests.support.model_server import chunk, open_model_server, stall, text_answer, tool_call_answer
-from tests.support.processes import Marked, wait_until
+from tests.support.processes import SLEEPER, Marked
+from tests.support.waiting import HANG_SECONDS, wait_until
 
 BATCH = tool_call_answer(
     [
@@ -58,7 +59,7 @@ async def test_kill_9_during_a_batch_leaves_no_process(tmp_path: Path) -> None:
             name: value for name, value in marked.environment.items() if name.startswith("ODEK_TEST")
         }
         async with odek.start("run", "sleep") as running:
-            await wait_until(lambda: len(marked.living()) >= 6, seconds=20)
+            await wait_until(lambda: len(marked.living()) >= 6)
             running.signal(signal.SIGKILL)
             await running.wait()
         await wait_until(lambda: not marked.living(), seconds=2)
@@ -73,7 +74,7 @@ async def test_ctrl_c_while_the_model_answers_closes_the_connection(tmp_path: Pa
             await running.wait_for("a time")
             running.signal(signal.SIGINT)
             finished = await running.wait()
-            with trio.fail_after(2):
+            with trio.fail_after(HANG_SECONDS):
                 await server.wait_open_connections(0)
         await odek.run("continue", "go on")
         said = [m for m in server.requests[1].json["messages"] if m["role"] == "assistant"]
@@ -86,7 +87,7 @@ async def test_what_a_command_leaves_in_the_background_ends_with_odek(tmp_path: 
     """A server started with & lives on during the session, and no longer."""
     marked = Marked()
     script = [
-        tool_call_answer([("shell", {"command": "sleep 300 & echo started"})]),
+        tool_call_answer([("shell", {"command": f"{SLEEPER}; echo started"})]),
         tool_call_answer([("shell", {"command": "echo next"})]),
         text_answer("done"),
     ]

@@ -22,6 +22,7 @@ from tests.support.model_server import (
     text_answer,
     tool_call_answer,
 )
+from tests.support.waiting import HANG_SECONDS
 
 TOKEN = "ghp" + "_" + "a1B2c3D4e5F6" * 3
 
@@ -100,7 +101,7 @@ async def test_a_task_with_a_credential_is_kept_nowhere_while_it_runs(tmp_path: 
     async with open_model_server(default=by_request(choose)) as server:
         odek = Odek(tmp_path, base_url=server.base_url)
         async with odek.start("run", goal) as running:
-            with trio.fail_after(20):
+            with trio.fail_after(HANG_SECONDS):
                 await asked.wait()
             shown = await odek.run("ps")
             held = await trio.to_thread.run_sync(kept, odek)

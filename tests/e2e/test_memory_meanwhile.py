@@ -7,6 +7,7 @@ import trio
 
 from tests.support.cli import Finished, Odek
 from tests.support.model_server import gated, open_model_server, text_answer, tool_call_answer
+from tests.support.waiting import HANG_SECONDS
 
 
 async def test_a_fact_added_during_a_slow_consolidation_is_there_afterwards(tmp_path: Path) -> None:
@@ -21,7 +22,7 @@ async def test_a_fact_added_during_a_slow_consolidation_is_there_afterwards(tmp_
                 await odek.run("memory", "facts", "add", "env", fact, environment=environment)
             ).status == 0
         async with odek.start("memory", "consolidate", "env") as running:
-            with trio.fail_after(20):
+            with trio.fail_after(HANG_SECONDS):
                 await server.wait_requests(1)
             added = await odek.run("memory", "facts", "add", "env", "The printer is on floor 3")
             gate.set()

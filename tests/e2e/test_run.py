@@ -19,6 +19,7 @@ from tests.support.model_server import (
     tool_call_answer,
     usage_chunk,
 )
+from tests.support.waiting import HANG_SECONDS
 
 
 async def test_stdout_is_the_answer_and_nothing_else(tmp_path: Path) -> None:
@@ -201,7 +202,7 @@ async def test_a_session_that_another_process_has_is_left_alone(tmp_path: Path) 
         await odek.run("run", "first")
         before = odek.sessions()[0].read_bytes()
         async with odek.start("continue", "second") as running:
-            with trio.fail_after(20):
+            with trio.fail_after(HANG_SECONDS):
                 await server.wait_requests(2)
             held = odek.sessions()[0].read_bytes()
             refused = await odek.run("continue", "third")

@@ -12,9 +12,10 @@ from tests.support.cli import Odek
 from tests.support.delegations import answers, delegate, is_child, marked_odek, said
 from tests.support.http_request import RecordedRequest
 from tests.support.model_server import Answer, by_request, open_model_server, text_answer, tool_call_answer
-from tests.support.processes import Marked, wait_until
+from tests.support.processes import Marked
 from tests.support.repository import Repository
 from tests.support.sandboxes import NEEDS_BUBBLEWRAP, with_bubblewrap
+from tests.support.waiting import wait_until
 
 pytestmark = NEEDS_BUBBLEWRAP
 

@@ -12,7 +12,7 @@ import trio
 from tests.support.cli import Odek
 from tests.support.memory_story import contexts, plant, turns
 from tests.support.model_server import gated, open_model_server, text_answer
-from tests.support.processes import wait_until
+from tests.support.waiting import wait_until
 
 RECORDS = [
     "The puppy was vaccinated.",

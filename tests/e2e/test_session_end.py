@@ -33,6 +33,7 @@ from tests.support.model_server import (
     stall,
     text_answer,
 )
+from tests.support.waiting import HANG_SECONDS
 
 RECORD = "The person had a race in the file tool found and fixed; nineteen tests were added."
 
@@ -97,7 +98,7 @@ async def end(
             drain=drain or Drain(),
             make_embedder=ProjectionEmbedder,
         )
-        with trio.fail_after(20):
+        with trio.fail_after(HANG_SECONDS):
             async with open_drained_jobs(parts.drain) as jobs:
                 await SessionEnd(parts, jobs).finish(session)
 
@@ -141,7 +142,7 @@ async def test_a_killed_extraction_is_done_by_the_next_command(tmp_path: Path) -
         odek = Odek(tmp_path, base_url=server.base_url)
         await talk(odek, 2)
         async with odek.start("continue", "and now commit it") as running:
-            with trio.fail_after(20):
+            with trio.fail_after(HANG_SECONDS):
                 await server.wait_requests(4)
             running.signal(signal.SIGKILL)
             await running.wait()
@@ -169,7 +170,7 @@ async def test_ctrl_c_twice_leaves_what_is_owed_to_the_next_run(tmp_path: Path) 
             running.signal(signal.SIGINT)
             await running.wait_for("remembering what was done")
             running.signal(signal.SIGINT)
-            with trio.fail_after(5):
+            with trio.fail_after(HANG_SECONDS):
                 done = await running.wait()
 
     assert (done.status, done.stdout) == (0, "Done.\n")

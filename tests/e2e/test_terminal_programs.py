@@ -15,6 +15,7 @@ import pytest
 import trio
 
 from tests.support.terminal import Terminal, open_terminal
+from tests.support.waiting import HANG_SECONDS
 
 REPL = """
     import signal, sys, trio
@@ -143,7 +144,7 @@ async def test_the_editor_can_be_suspended(tmp_path: Path) -> None:
             await type_and_wait(terminal, " done\r", "GOT 'half done'", ">")
             await type_and_wait(terminal, "\x04", "LEFT")
             terminal.type("exit\r")
-            with trio.fail_after(20):
+            with trio.fail_after(HANG_SECONDS):
                 await process.wait()
 
 

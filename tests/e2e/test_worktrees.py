@@ -22,8 +22,9 @@ from tests.support.model_server import (
     text_answer,
     tool_call_answer,
 )
-from tests.support.processes import Marked, wait_until
+from tests.support.processes import Marked
 from tests.support.repository import Repository
+from tests.support.waiting import HANG_SECONDS, wait_until
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git does the work")
 
@@ -168,7 +169,7 @@ async def test_a_parent_that_ends_leaves_no_worktree(number: signal.Signals, rep
         odek = odek_in(repository, server.base_url)
         marked.watch(odek.workspace)
         async with odek.start("run", "go") as running:
-            with trio.fail_after(20):
+            with trio.fail_after(HANG_SECONDS):
                 await server.wait_requests(2)
             (place,) = (path for path in left_in(odek.home) if "." not in path.name)
             marked.watch(place)
@@ -230,7 +231,7 @@ async def test_by_hand_a_signal_ends_it_with_a_result(repository: Repository, tm
     async with open_model_server(default=stall()) as server:
         odek = odek_in(repository, server.base_url)
         async with odek.start("subagent", "--task", str(task)) as running:
-            with trio.fail_after(20):
+            with trio.fail_after(HANG_SECONDS):
                 await server.wait_requests(1)
             running.signal(signal.SIGTERM)
             done = await running.wait()

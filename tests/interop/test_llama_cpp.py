@@ -17,6 +17,7 @@ from odek.llm.local_servers import find_local_servers
 from odek.llm.model import ModelEvent, ModelRequest, TextPiece
 from odek.messages import SystemMessage, UserMessage
 from tests.support.interop import interop_python, open_server
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("interop")]
 
@@ -120,7 +121,7 @@ async def test_a_cancel_frees_the_slot(origin: str) -> None:
         with trio.CancelScope() as turn:
             await model.complete(question("Tell a very long story.", max_tokens=800), cancel_turn)
         assert turn.cancelled_caught
-        with trio.fail_after(5):
+        with trio.fail_after(HANG_SECONDS):
             while is_processing():  # noqa: ASYNC110  the server tells nobody when it stops
                 await trio.sleep(0.02)
         assert (await model.complete(question("Say hello."), lambda _: None)).message.content

@@ -25,6 +25,7 @@ from tests.support.model_server import (
     stall,
     status,
 )
+from tests.support.waiting import HANG_SECONDS
 
 KEY = "sk-embedding-0123456789abcdef"
 
@@ -216,9 +217,9 @@ async def test_whatever_is_wrong_is_one_kind_of_error(answer: Answer, said: str,
 async def test_a_silent_server_costs_its_time_limit(tmp_path: Path) -> None:
     """A request ends after timeout_seconds, with nothing left connected."""
     async with open_model_server([stall()]) as server:
-        with trio.fail_after(5), pytest.raises(EmbeddingError, match=r"within 0\.2 s"):
+        with trio.fail_after(HANG_SECONDS), pytest.raises(EmbeddingError, match=r"within 0\.2 s"):
             await embedder(server, tmp_path, timeout_seconds=0.2).embed(["text"])
-        with trio.fail_after(5):
+        with trio.fail_after(HANG_SECONDS):
             await server.wait_open_connections(0)
 
 
@@ -226,7 +227,7 @@ async def test_nobody_at_the_address_is_an_error(tmp_path: Path) -> None:
     """A refused connection is told in words."""
     async with open_model_server() as server:
         gone = embedder(server, tmp_path)
-    with trio.fail_after(5), pytest.raises(EmbeddingError, match="refused"):
+    with trio.fail_after(HANG_SECONDS), pytest.raises(EmbeddingError, match="refused"):
         await gone.embed(["text"])
 
 

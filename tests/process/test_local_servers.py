@@ -3,10 +3,10 @@
 import socket
 
 import pytest
-import trio
 
 from odek.llm.local_servers import LocalServer, find_local_servers
 from tests.support.model_server import Answer, json_answer, open_model_server, raw_bytes, stall, status
+from tests.support.waiting import open_stopwatch
 
 MODELS = {"object": "list", "data": [{"id": "llama3.2", "object": "model"}, {"id": "qwen3:8b\x1b[2J"}]}
 
@@ -39,9 +39,9 @@ async def test_a_silent_server_costs_the_time_limit_and_no_more() -> None:
         open_model_server([stall(head=False)]) as silent,
         open_model_server([json_answer(MODELS)]) as well,
     ):
-        started = trio.current_time()
-        found = await find_local_servers({silent.port: "Silent", well.port: "Well"}, timeout_seconds=0.5)
-        assert trio.current_time() - started < 2
+        async with open_stopwatch() as watch:
+            found = await find_local_servers({silent.port: "Silent", well.port: "Well"}, timeout_seconds=0.5)
+            assert watch.seconds < 2
         await silent.wait_open_connections(0)
     assert [server.name for server in found] == ["Well"]
 

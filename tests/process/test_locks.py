@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -52,9 +51,7 @@ def test_a_killed_holder_frees_the_lock_at_once(tmp_path: Path) -> None:
     with holder(path) as process:
         process.kill()
         process.wait()
-        started = time.monotonic()
-        with exclusive(path, timeout_seconds=5):
-            assert time.monotonic() - started < 1
+        with exclusive(path, timeout_seconds=0):
             assert int(path.read_text()) == os.getpid()
 
 

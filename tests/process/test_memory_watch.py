@@ -8,6 +8,7 @@ import trio
 from odek.events import Event, Notice
 from odek.memory.facts import FactLimits
 from odek.memory.service import MemoryParts, open_memory
+from tests.support.waiting import HANG_SECONDS, open_stopwatch
 
 EDITOR = """
 import os, sys
@@ -35,7 +36,7 @@ class Told:
 
     async def wait_for(self, count: int) -> None:
         """Wait until there are so many notices."""
-        with trio.fail_after(20):
+        with trio.fail_after(HANG_SECONDS):
             while len(self.texts) < count:
                 await self._grown.wait()
 
@@ -47,7 +48,7 @@ async def edit(path: Path, text: str) -> None:
 
 async def until_watched(directory: Path, told: Told) -> None:
     """Change a file until the watcher says so: a watch is in place a moment after it was begun."""
-    with trio.fail_after(20):
+    with trio.fail_after(HANG_SECONDS):
         while not told.texts:
             (directory / "s-probe.md").write_text(str(trio.current_time()))
             with trio.move_on_after(0.5):
@@ -59,16 +60,19 @@ async def test_an_edit_is_told_without_a_turn_and_leaving_does_not_wait(tmp_path
     """The notice comes by itself, our own writes bring none, and leaving is quick though a thread watches."""
     directory = tmp_path / "memory"
     told = Told()
-    async with open_memory(directory, FactLimits(), MemoryParts(emit=told.emit, watched=True)) as memory:
-        await memory.add("env", "CI runs Python 3.11")
-        await memory.recall("first turn")
-        await memory.recall("second turn")
-        await until_watched(directory, told)
-        await memory.add("user", "I prefer tabs")
-        await edit(directory / "env.md", "CI runs Python 3.12")
-        await told.wait_for(1)
-        files = await memory.read()
-        leaving = trio.current_time()
+    parts = MemoryParts(emit=told.emit, watched=True)
+    async with open_stopwatch() as watch:
+        async with open_memory(directory, FactLimits(), parts) as memory:
+            await memory.add("env", "CI runs Python 3.11")
+            await memory.recall("first turn")
+            await memory.recall("second turn")
+            await until_watched(directory, told)
+            await memory.add("user", "I prefer tabs")
+            await edit(directory / "env.md", "CI runs Python 3.12")
+            await told.wait_for(1)
+            files = await memory.read()
+            watch.start()
+        assert watch.seconds < 2
 
     assert [text for text in told.texts if "user.md" in text] == []
     assert any(text.startswith("memory: env.md was edited") for text in told.texts)
@@ -76,7 +80,6 @@ async def test_an_edit_is_told_without_a_turn_and_leaving_does_not_wait(tmp_path
         "I prefer tabs",
         "CI runs Python 3.12",
     ]
-    assert trio.current_time() - leaving < 2
 
 
 async def test_a_flood_of_renames_ends_in_what_is_there(tmp_path: Path) -> None:

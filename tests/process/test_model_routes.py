@@ -29,6 +29,7 @@ from tests.support.model_server import (
     status,
     text_answer,
 )
+from tests.support.waiting import HANG_SECONDS
 
 
 def ignore(_: ModelEvent) -> None:
@@ -42,7 +43,7 @@ async def text_of(model: ChatModel) -> str:
 
 async def failure_of(model: ChatModel, events: list[ModelEvent] | None = None) -> ModelError:
     """Ask the usual question and return the error."""
-    with pytest.raises(ModelError) as caught, trio.fail_after(10):
+    with pytest.raises(ModelError) as caught, trio.fail_after(HANG_SECONDS):
         await model.complete(QUESTION, ignore if events is None else events.append)
     return caught.value
 
@@ -126,7 +127,7 @@ async def test_a_server_on_this_machine_is_asked_without_a_proxy(monkeypatch: py
         monkeypatch.delenv(variable, raising=False)
     async with open_scripted_endpoint([text_answer("direct"), json_answer({})]) as (model, server):
         assert await text_of(model) == "direct"
-        with trio.fail_after(10):
+        with trio.fail_after(HANG_SECONDS):
             assert (await post(f"{server.base_url}/embeddings", b"{}", limit_bytes=100)).is_success
 
 
@@ -148,7 +149,7 @@ async def test_a_unix_socket_is_asked_without_a_proxy(
     async with open_model_server([json_answer({"by": "proxy"})]) as proxy, trio.open_nursery() as nursery:
         monkeypatch.setenv("http_proxy", proxy.origin)
         nursery.start_soon(answer)
-        with trio.fail_after(10):
+        with trio.fail_after(HANG_SECONDS):
             reply = await post("http://guard.invalid/detect", b"{}", limit_bytes=100, socket="sock")
         nursery.cancel_scope.cancel()
     listening.close()
@@ -188,10 +189,10 @@ async def test_random_cancels_leave_nothing_behind() -> None:
                 for _ in range(20):
                     nursery.start_soon(ask_and_cancel, model)
             server.extend([text_answer("still here")] * 30)
-            with trio.fail_after(5):
+            with trio.fail_after(HANG_SECONDS):
                 async with trio.open_nursery() as nursery:
                     for _ in range(30):
                         nursery.start_soon(text_of, model)
-        with trio.fail_after(5):
+        with trio.fail_after(HANG_SECONDS):
             await server.wait_open_connections(0)
     assert cancelled > 40

@@ -19,8 +19,8 @@ from odek.config.settings import Config
 from odek.errors import ConfigError
 from odek.sandbox.boxes import Shown
 from odek.sandbox.choice import open_sandbox
-from tests.support.processes import wait_until
 from tests.support.sandboxes import run_in
+from tests.support.waiting import wait_until
 
 OWNER = """
     import os, sys, trio

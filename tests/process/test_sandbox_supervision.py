@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ from odek.config.settings import ShellSettings
 from odek.tools.shell import Shell
 from odek.trust.secrets import Masker
 from subagent.background import open_background
-from tests.support.processes import ESCAPES, Marked, open_descriptors, wait_until, zombie_children
+from tests.support.processes import ESCAPES, Marked, open_descriptors, zombie_children
 from tests.support.sandboxes import BUBBLEWRAP, NEEDS_BUBBLEWRAP, bubblewrapped
 from tests.support.tool_calls import call
+from tests.support.waiting import wait_until
 
 pytestmark = NEEDS_BUBBLEWRAP
 
@@ -165,8 +167,10 @@ async def test_a_tree_ends_with_its_owner_and_its_warden(
     owner = start(host, tmp_path, "setsid sleep 300 & touch up; sleep 300")
     await wait_until((tmp_path / "up").exists)
     wardens = [pid for pid in mark.living() - idle if is_warden(pid)]
-    for pid in (owner, *wardens):
-        os.kill(pid, signal.SIGKILL)
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped, none of them sees the end of another
+        for pid in (owner, *wardens):
+            with suppress(ProcessLookupError):  # one takes the other along
+                os.kill(pid, number)
 
     assert len(wardens) == 2
     await wait_until(lambda: mark.living() == idle, seconds=2)

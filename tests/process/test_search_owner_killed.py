@@ -7,7 +7,8 @@ import pytest
 import trio
 
 from subagent.warden import descendants
-from tests.support.processes import wait_until
+from tests.support.processes import has_open
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
@@ -34,22 +35,13 @@ async def test_a_search_that_is_stuck_in_a_pattern_ends_with_its_killed_owner(tm
     searching: list[int] = []
 
     def is_searching() -> bool:
-        searching[:] = [pid for pid, _, _, _ in descendants(owner.pid) if holds(pid, tmp_path)]
+        searching[:] = [pid for pid, _, _, _ in descendants(owner.pid) if has_open(pid, tmp_path)]
         return bool(searching)
 
     await wait_until(is_searching)
     owner.kill()
     await owner.wait()
     await wait_until(lambda: not any(map(is_alive, searching)), seconds=3)
-
-
-def holds(pid: int, folder: Path) -> bool:
-    """Tell whether a process has a file below ``folder`` open."""
-    try:
-        links = [each.readlink() for each in Path(f"/proc/{pid}/fd").iterdir()]
-    except OSError:
-        return False
-    return any(link.is_relative_to(folder) for link in links)
 
 
 def is_alive(pid: int) -> bool:

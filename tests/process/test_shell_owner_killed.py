@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.support.processes import ESCAPES, Marked, wait_until
+from tests.support.processes import ESCAPES, Marked
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
@@ -69,7 +70,7 @@ async def test_a_tree_ends_with_its_killed_owner(
     marked.watch(tmp_path)
     idle = marked.living()
     owner = host.start(tmp_path, one_line(ESCAPES[escape]))
-    await wait_until(lambda: (tmp_path / "up").exists() and len(marked.living() - idle) >= 2, seconds=5)
+    await wait_until(lambda: (tmp_path / "up").exists() and len(marked.living() - idle) >= 2)
     os.kill(owner, signal.SIGKILL)
     await wait_until(lambda: marked.living() == idle, seconds=2)
 
@@ -80,7 +81,7 @@ async def test_a_background_process_ends_with_its_killed_owner(
     """A server that a finished command left running does not outlive the agent either."""
     idle = marked.living()
     owner = host.start(tmp_path, "setsid sleep 300 & touch up")
-    await wait_until((tmp_path / "up").exists, seconds=5)
+    await wait_until((tmp_path / "up").exists)
     os.kill(owner, signal.SIGKILL)
     await wait_until(lambda: marked.living() == idle, seconds=2)
 
@@ -93,4 +94,4 @@ async def test_a_kill_at_any_moment_leaves_nothing(host: Host, marked: Marked, t
         owner = host.start(tmp_path, "setsid sleep 300 & sleep 300")
         await trio.sleep(moments.uniform(0, 0.08))  # a moment, not an order
         os.kill(owner, signal.SIGKILL)
-        await wait_until(lambda: marked.living() == idle, seconds=2.5)
+        await wait_until(lambda: marked.living() == idle, seconds=2)

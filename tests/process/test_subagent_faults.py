@@ -20,8 +20,13 @@ from subagent.spawner import Launch
 from subagent.supervisor import Supervisor
 from tests.support.faults import FAULTS, SPAWNERS, open_spawner
 from tests.support.processes import Marked, open_descriptors, zombie_children
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+
+
+BOUND_SECONDS = 20.0
+"""Of each child: a few are usual, a busy machine takes several times that, and waiting in vain a minute."""
 
 
 @pytest.fixture
@@ -56,7 +61,7 @@ def check(outcome: Outcome) -> None:
             assert "\n" not in str(error)
         case other:
             pytest.fail(str(other))
-    assert outcome.usage.seconds < (3.6 if "within" in fault.words else 5), outcome
+    assert outcome.usage.seconds < BOUND_SECONDS, outcome
     assert 0 <= outcome.usage.cpu_seconds < 5
     assert outcome.usage.peak_memory_bytes > 1_000_000
 
@@ -75,7 +80,7 @@ async def test_faults_are_typed_errors_and_do_not_harm_their_neighbours(
     names = list(FAULTS)
     tasks = [task(name, marked, tmp_path) for name in names]
     async with open_spawner(kind) as spawner:
-        with trio.fail_after(30):
+        with trio.fail_after(HANG_SECONDS):
             outcomes = await Supervisor(spawner, max_concurrency=8).run([*tasks, *good], lambda _: None)
         assert marked.living() == set()
         assert zombie_children() == []
@@ -115,7 +120,7 @@ async def test_cancelling_leaves_nothing_of_any_fault(
                         scope.cancel()
 
                 supervisor = Supervisor(spawner, max_concurrency=1)
-                with trio.fail_after(5):
+                with trio.fail_after(HANG_SECONDS):
                     await supervisor.run([task(name, marked, tmp_path)], cancel)
             assert marked.living() == set(), name
             assert zombie_children() == [], name

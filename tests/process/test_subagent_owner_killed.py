@@ -9,7 +9,8 @@ import pytest
 import trio
 
 from tests.support.faults import SPAWNERS
-from tests.support.processes import Marked, wait_until
+from tests.support.processes import Marked
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
@@ -57,5 +58,5 @@ async def test_no_child_outlives_a_killed_supervisor(
         await trio.to_thread.run_sync(wait_for, host, event, count)
         assert marked.living()
         host.send_signal(number)
-        await wait_until(lambda: marked.living() == set(), seconds=4)  # two, on a busy machine
+        await wait_until(lambda: marked.living() == set(), seconds=2)
     assert [*tmp_path.iterdir()] == []  # noqa: ASYNC240 - a directory of nothing

@@ -9,6 +9,7 @@ from typing import Any
 import trio
 
 from tests.support.model_server import Answer, open_model_server, text_answer, tool_call_answer
+from tests.support.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,7 +29,7 @@ async def rehearsed(directory: Path, script: list[Answer]) -> dict[str, Any]:
     """Return what a prepared process still had to load and to compile for a task answered by ``script``."""
     command = [sys.executable, "-m", "tests.support.rehearsed_subagent"]
     async with open_model_server(script) as server:
-        with trio.fail_after(30):
+        with trio.fail_after(HANG_SECONDS):
             done = await trio.run_process(
                 [*command, server.base_url, str(directory / "home")],
                 cwd=directory,

@@ -18,7 +18,8 @@ from subagent.reserve import Reserve, open_reserve
 from subagent.spawner import FreshSpawner, Launch
 from subagent.supervisor import Supervisor
 from tests.support import child_program
-from tests.support.processes import Marked, open_descriptors, wait_until, zombie_children
+from tests.support.processes import Marked, open_descriptors, zombie_children
+from tests.support.waiting import HANG_SECONDS, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
@@ -52,7 +53,7 @@ async def open_watched(
     before = open_descriptors()
     marked, spawner = Marked(), CountingSpawner()
     marked.watch(directory)
-    with trio.fail_after(20):
+    with trio.fail_after(HANG_SECONDS):
         async with open_reserve(spawner, idle_seconds=idle_seconds) as reserve:
             yield reserve, spawner, marked
     assert marked.living() == set()

@@ -17,7 +17,8 @@ from subagent.spawner import FreshSpawner, Launch
 from subagent.supervisor import Supervisor
 from subagent.warm import WarmSpawner, open_warm_spawner
 from tests.support import child_program
-from tests.support.processes import Marked, open_descriptors, wait_until, zombie_children
+from tests.support.processes import Marked, open_descriptors, zombie_children
+from tests.support.waiting import HANG_SECONDS, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forking a warm process is for Linux")
 
@@ -50,7 +51,7 @@ async def open_warm(
 async def answer(spawner: WarmSpawner, code: str, launch: Launch) -> object:
     """Return what a child finishes with when its program is ``code``."""
     tasks = [ChildTask(id="one", launch=launch, payload=code)]
-    with trio.fail_after(10):
+    with trio.fail_after(HANG_SECONDS):
         (outcome,) = await Supervisor(spawner, max_concurrency=1).run(tasks, lambda _: None)
     assert isinstance(outcome, TaskSucceeded), outcome
     return outcome.result
@@ -113,7 +114,7 @@ async def test_a_secret_reaches_the_child_and_no_other_place(kind: str, tmp_path
 
     async with open_warm([], entry=ENTRY if kind == "warm" else "nowhere:main") as warm:
         task = ChildTask(id="one", launch=Launch(tmp_path, {"A": "b"}, secret=secret), payload=code)
-        with trio.fail_after(10):
+        with trio.fail_after(HANG_SECONDS):
             (outcome,) = await Supervisor(warm, max_concurrency=1).run([task], look)
     assert leaks == []
     assert isinstance(outcome, TaskSucceeded), outcome

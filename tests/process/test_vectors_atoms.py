@@ -21,6 +21,7 @@ from tests.support.model_server import (
     json_answer,
     open_model_server,
 )
+from tests.support.waiting import HANG_SECONDS
 
 MEANINGS = [
     ("the staging database is called heron", "warehouse"),
@@ -91,7 +92,7 @@ async def test_without_the_server_words_recall(tmp_path: Path) -> None:
         opened(tmp_path, server, events.append) as memory,
     ):
         await memory.add([Draft(words[0]) for words in MEANINGS])
-        with trio.fail_after(5):
+        with trio.fail_after(HANG_SECONDS):
             assert await recalled(memory, "the name of the staging database") == [MEANINGS[0][0]]
             assert await recalled(memory, ASKED) == []
 

@@ -22,6 +22,7 @@ from tests.support.model_server import (
     open_model_server,
     stall,
 )
+from tests.support.waiting import open_stopwatch
 
 MEANINGS = [
     ("authentication", "sign-in"),
@@ -100,7 +101,7 @@ async def test_what_is_said_in_other_words_is_found(tmp_path: Path) -> None:
 
 async def test_a_server_that_fails_and_recovers(tmp_path: Path, mock_clock: MockClock) -> None:
     """After a 500 words decide, told once; half a minute later the vectors are made."""
-    mock_clock.rate = 1
+    mock_clock.rate = 0.1  # no limit is reached on a slow machine
     failures = [error_answer(500, "loading"), error_answer(502, "still loading")]
     async with open_model_server(failures, default=model()) as server:
         setup = Setup(tmp_path, server)
@@ -125,11 +126,12 @@ async def test_a_server_that_is_silent(tmp_path: Path, mock_clock: MockClock) ->
     async with open_model_server(default=stall()) as server:
         setup = Setup(tmp_path, server)
         started = trio.current_time()
-        assert await setup.find("about the eclipse") == ["eclipse"]
-        waited = trio.current_time() - started
+        async with open_stopwatch() as watch:
+            assert await setup.find("about the eclipse") == ["eclipse"]
+            assert watch.seconds < 5
+        assert trio.current_time() - started >= QUESTION_SECONDS
         assert await setup.find("about the violins") == ["violins"]
 
-        assert QUESTION_SECONDS <= waited < 5
         assert len(server.requests) == 1
         assert len(setup.told) == 1
 

@@ -11,10 +11,9 @@ from pathlib import Path
 import msgspec
 import trio
 
-__all__ = ["Finished", "Odek", "Running"]
+from tests.support.waiting import HANG_SECONDS
 
-LIMIT_SECONDS = 40
-"""Of one command in a test; all of them take well under a second."""
+__all__ = ["Finished", "Odek", "Running"]
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -47,7 +46,7 @@ class Running:
 
     async def wait(self) -> Finished:
         """Wait for the end."""
-        with trio.fail_after(LIMIT_SECONDS):
+        with trio.fail_after(HANG_SECONDS):
             status = await self._process.wait()
             while self._streams_open:
                 await self._grown.wait()
@@ -55,7 +54,7 @@ class Running:
 
     async def wait_for(self, text: str) -> None:
         """Wait until the command has written ``text`` to stdout or stderr."""
-        with trio.fail_after(LIMIT_SECONDS):
+        with trio.fail_after(HANG_SECONDS):
             while text.encode() not in self.stdout and text.encode() not in self.stderr:
                 if not self._streams_open:
                     raise AssertionError(
@@ -99,7 +98,7 @@ class Odek:
         self, *arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None
     ) -> Finished:
         """Run a command to its end."""
-        with trio.fail_after(LIMIT_SECONDS):
+        with trio.fail_after(HANG_SECONDS):
             done = await trio.run_process(
                 [sys.executable, "-m", "odek", *arguments],
                 stdin=stdin,

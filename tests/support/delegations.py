@@ -14,7 +14,8 @@ from subagent.warden import descendants
 from tests.support.cli import Odek, Running
 from tests.support.http_request import RecordedRequest
 from tests.support.model_server import Answer, by_request, tool_call_answer
-from tests.support.processes import Marked, wait_until
+from tests.support.processes import Marked
+from tests.support.waiting import wait_until
 
 __all__ = [
     "WAYS",

@@ -1,14 +1,12 @@
 """Looking at real processes from outside: who lives, who is a zombie, what is open."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-import trio
-
-__all__ = ["ESCAPES", "Marked", "open_descriptors", "wait_until", "zombie_children"]
+__all__ = ["ESCAPES", "SLEEPER", "Marked", "has_open", "open_descriptors", "zombie_children"]
 
 _DAEMON = (
     "python3 -c 'import os, time\n"
@@ -17,6 +15,9 @@ _DAEMON = (
     "if os.fork(): os._exit(0)\n"
     "time.sleep(300)'"
 )
+
+SLEEPER = 'sleep 300 & until read -r name < /proc/$!/comm && [ "$name" = sleep ]; do :; done'
+"""A shell command that leaves a process which is ``sleep`` already, and no copy of its shell any more."""
 
 ESCAPES = {
     "plain child": "sleep 300 & touch up; wait",
@@ -105,6 +106,15 @@ def zombie_children() -> list[int]:
     return [pid for pid, fields in _stats() if fields[0] == b"Z" and int(fields[1]) == os.getpid()]
 
 
+def has_open(pid: int, folder: Path) -> bool:
+    """Tell whether a process has a file below ``folder`` open."""
+    try:
+        links = [each.readlink() for each in Path(f"/proc/{pid}/fd").iterdir()]
+    except OSError:  # gone, or its files are
+        return False
+    return any(link.is_relative_to(folder) for link in links)
+
+
 def open_descriptors() -> frozenset[tuple[int, str]]:
     """Return the file descriptors that this process has open, each with what it leads to.
 
@@ -115,14 +125,3 @@ def open_descriptors() -> frozenset[tuple[int, str]]:
         with suppress(FileNotFoundError):  # that of the list itself
             found.add((int(number.name), str(number.readlink())))
     return frozenset(found)
-
-
-async def wait_until(condition: Callable[[], bool], *, seconds: float = 10) -> None:
-    """Return as soon as something outside this program is true.
-
-    Raises:
-        trio.TooSlowError: it is not, after ``seconds``.
-    """
-    with trio.fail_after(seconds):
-        while not condition():  # noqa: ASYNC110 - the kernel sets no event
-            await trio.sleep(0.01)

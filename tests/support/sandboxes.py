@@ -14,6 +14,7 @@ import trio
 
 from odek.sandbox.boxes import Bubblewrap, Planted, Shown
 from odek.sandbox.launcher import Launcher
+from tests.support.waiting import HANG_SECONDS
 
 __all__ = ["BUBBLEWRAP", "NEEDS_BUBBLEWRAP", "Done", "bubblewrapped", "run_in", "with_bubblewrap"]
 
@@ -62,7 +63,7 @@ async def run_in(launcher: Launcher, cwd: Path, command: str, **environment: str
     """Run a command to its end."""
     output = b""
     env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(cwd.parent), **environment}
-    with trio.fail_after(30):
+    with trio.fail_after(HANG_SECONDS):
         async with launcher.open(command, cwd=cwd, env=env) as tree:
             assert tree.stdout is not None
             async for chunk in tree.stdout:

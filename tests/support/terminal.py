@@ -12,6 +12,8 @@ from typing import TextIO
 
 import trio
 
+from tests.support.waiting import HANG_SECONDS
+
 __all__ = ["Terminal", "open_terminal"]
 
 
@@ -49,7 +51,7 @@ class Terminal:
         """Wait until ``texts`` have been written, one after the other; return all since the last call."""
         seen, at = "", 0
         for text in texts:
-            with trio.move_on_after(20):
+            with trio.move_on_after(HANG_SECONDS):
                 while text not in seen[at:]:
                     await trio.lowlevel.wait_readable(self._master)
                     seen += self.read()

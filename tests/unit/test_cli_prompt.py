@@ -16,6 +16,7 @@ from odek.cli.style import Style
 from odek.trust.approval import Answer, ApprovalRequest
 from odek.trust.risk import Part, Risk, Verdict
 from tests.support.terminal import Terminal, open_terminal
+from tests.support.waiting import HANG_SECONDS
 
 PLAIN = Style()
 
@@ -51,7 +52,7 @@ class Asked:
 
     async def wait_answers(self) -> Sequence[Answer]:
         """Wait for the answers and return them."""
-        with trio.fail_after(10):
+        with trio.fail_after(HANG_SECONDS):
             await self.done.wait()
         return self.answers
 
@@ -228,9 +229,9 @@ async def test_hasty_approvals_take_a_typed_word(
 ) -> None:
     """With friction a pause comes first, keys pressed during it are lost, and only the word approves."""
     asked = Asked()
+    started = trio.current_time()
     nursery.start_soon(asked.ask, approver_on(terminal, friction=True), [request()])
     await terminal.wait_for("read it again")
-    started = trio.current_time()
     terminal.type("approve\n")
     await terminal.wait_for("anything else denies: ")
     assert trio.current_time() - started > 1.4

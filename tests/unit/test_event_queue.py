@@ -5,6 +5,7 @@ import trio.testing
 
 from odek.event_queue import EventQueue
 from odek.events import AnswerDelta, Event, Notice, ReasoningDelta, ToolOutputLine
+from tests.support.waiting import HANG_SECONDS
 
 
 async def test_pieces_of_text_join_and_nothing_is_lost() -> None:
@@ -70,7 +71,7 @@ async def test_the_reader_ends_after_the_last_event() -> None:
         while events := await queue.take():
             seen.extend(events)
 
-    with trio.fail_after(5):
+    with trio.fail_after(HANG_SECONDS):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(read)
             await trio.testing.wait_all_tasks_blocked()

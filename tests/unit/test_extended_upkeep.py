@@ -19,6 +19,7 @@ from odek.memory.extended.service import ExtendedMemory
 from odek.memory.extended.upkeep import Evicted, evict, forget, prune
 from odek.memory.extended.write import Draft
 from tests.support.extended import NOW, open_extended
+from tests.support.waiting import HANG_SECONDS
 
 T = TypeVar("T")
 
@@ -36,7 +37,7 @@ async def waiting_for_the_lock(
             nursery.start_soon(
                 trio.to_thread.run_sync, lambda: result.append(work(store)), name="waits for the lock"
             )
-            with trio.fail_after(10):
+            with trio.fail_after(HANG_SECONDS):
                 while not waits.is_set():  # noqa: ASYNC110 - a thread cannot tell
                     await trio.sleep(0.001)
             yield result

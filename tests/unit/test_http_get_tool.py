@@ -15,6 +15,7 @@ from odek.tools.http_get import BODY_BYTES, HttpGetTool
 from odek.tools.http_page import OUTPUT_BYTES
 from odek.tools.tool import ToolOutput
 from tests.support.tool_calls import call, prepare
+from tests.support.waiting import HANG_SECONDS
 
 Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
@@ -83,7 +84,7 @@ async def site(nursery: trio.Nursery) -> AsyncIterator[Site]:
 
 async def fetch(url: str, tool: HttpGetTool | None = None) -> ToolOutput:
     """Fetch within a time that only a hanging request would need."""
-    with trio.fail_after(10):
+    with trio.fail_after(HANG_SECONDS):
         return await call(tool or HttpGetTool(), url=url)
 
 
@@ -295,7 +296,7 @@ async def test_endless_body_is_cut_and_its_connection_closed(site: Site) -> None
     site.endless = b"line of text\n" * 5000
 
     output = await fetch(site.root)
-    with trio.fail_after(5):
+    with trio.fail_after(HANG_SECONDS):
         await site.closed.wait()
 
     assert len(output.content) < OUTPUT_BYTES + 300
@@ -343,7 +344,7 @@ async def test_cancelled_request_closes_its_connection(nursery: trio.Nursery) ->
         left.set()
 
     port = await listen(nursery, keep_silent)
-    with trio.fail_after(5):
+    with trio.fail_after(HANG_SECONDS):
         async with trio.open_nursery() as calling:
             calling.start_soon(fetch, f"http://127.0.0.1:{port}/")
             await asked.wait()

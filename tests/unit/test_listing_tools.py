@@ -19,6 +19,7 @@ from odek.tools.search_files import SearchFilesTool
 from odek.tools.walk import Walk
 from tests.support.permissions import locked
 from tests.support.tool_calls import SCOPE, call, prepare
+from tests.support.waiting import HANG_SECONDS
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is the judge")
 
@@ -161,7 +162,7 @@ async def test_pipe_as_gitignore_does_not_block(tree: TreeTool, tmp_path: Path) 
     os.mkfifo(tmp_path / ".gitignore")
     (tmp_path / "a" / ".gitignore").write_text("[z-a]\n!\n\\\n*.log\n")
 
-    with trio.fail_after(2):
+    with trio.fail_after(HANG_SECONDS):
         content = (await call(tree)).content
 
     assert content == "./\n  a/\n    .gitignore\n    y\n  .gitignore\n[1 ignored by git's rules]"

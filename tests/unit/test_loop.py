@@ -33,6 +33,7 @@ from tests.support.agents import (
     never,
     tool_results,
 )
+from tests.support.waiting import HANG_SECONDS
 
 
 async def test_a_plain_answer_ends_the_turn_and_is_saved_before_it_is_reported() -> None:
@@ -63,7 +64,7 @@ async def test_results_come_in_call_order_whatever_finishes_first() -> None:
     model = ScriptedModel([calls(("t", {"text": "first"}), ("t", {"text": "second"})), says("done")])
     transcript = MemoryTranscript()
 
-    with trio.fail_after(5):
+    with trio.fail_after(HANG_SECONDS):
         await run_turn(make_agent(model, FunctionTool("t", waits_for_second), transcript=transcript), "go")
 
     assert tool_results(transcript) == ["first", "second"]

@@ -24,6 +24,7 @@ from odek.messages import AssistantMessage, UserMessage
 from odek.sessions.indexed import take_up_episodes, take_up_sessions
 from odek.sessions.store import SessionStore
 from odek.sessions.texts import SessionTexts
+from tests.support.waiting import HANG_SECONDS
 
 TRUSTED = Provenance()
 BOTH: tuple[Kind, ...] = ("episode", "session")
@@ -271,7 +272,7 @@ async def test_in_a_vast_store_what_is_edited_in_place_is_found_soon(vast: Path)
     async with opened(vast, events.append) as memory:
         await until_found(memory, "bathes lemonade", first)
         assert events == []
-        with trio.fail_after(30):
+        with trio.fail_after(HANG_SECONDS):
             while not events:  # until two looks were compared
                 second.write_text(second.read_text() + "!")
                 await ids_for(memory)
@@ -284,7 +285,7 @@ async def test_in_a_vast_store_what_is_edited_in_place_is_found_soon(vast: Path)
 
 async def until_found(memory: Memory, query: str, path: Path) -> None:
     """Ask until the episode whose text is at ``path`` is given."""
-    with trio.fail_after(30):
+    with trio.fail_after(HANG_SECONDS):
         while await ids_for(memory, query) != [path.stem]:  # noqa: ASYNC110 - each question begins a look
             await trio.sleep(0.05)
 
@@ -302,8 +303,6 @@ async def test_no_question_waits_for_segments_to_be_merged_and_leaving_does(tmp_
         async with opened(tmp_path) as memory:
             for number in range(first, first + 12):
                 remember(tmp_path, f"e-{number}", f"The harbour pilot number{number}x prefers tea.")
-                while memory.index().upkeep.is_merging:  # noqa: ASYNC110 - a thread does it
-                    await trio.sleep(0.01)
                 assert f"e-{number}" in await ids_for(memory, f"who is number{number}x?")
                 merging += memory.index().upkeep.is_merging
     after = upkeep(tmp_path)

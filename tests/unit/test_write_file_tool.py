@@ -13,6 +13,7 @@ from odek.tools.diffs import unified_diff
 from odek.tools.edit_files import WriteFileTool
 from tests.support.permissions import locked
 from tests.support.tool_calls import SCOPE, call, prepare
+from tests.support.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -222,7 +223,7 @@ async def test_what_is_no_file_is_refused(tool: WriteFileTool, tmp_path: Path) -
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
 
-    with trio.fail_after(2):
+    with trio.fail_after(HANG_SECONDS):
         for path, message in (
             ("pipe", "pipe is a named pipe"),
             ("/dev/null", "/dev/null is a device"),
@@ -251,7 +252,10 @@ async def test_huge_file_is_not_replaced(tool: WriteFileTool, tmp_path: Path) ->
     with (tmp_path / "huge").open("wb") as file:
         file.truncate(5_000_000_000)
 
-    with trio.fail_after(2), pytest.raises(ToolError, match=r"huge has 5,000,000,000 bytes; files beyond"):
+    with (
+        trio.fail_after(HANG_SECONDS),
+        pytest.raises(ToolError, match=r"huge has 5,000,000,000 bytes; files beyond"),
+    ):
         await prepare(tool, path="huge", content="x")
 
 
