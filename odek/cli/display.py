@@ -1,11 +1,12 @@
 """Shows the events of an agent while it works, beside it and never in its way."""
 
+import math
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
 import trio
 
-from odek.cli.renderer import TICK_SECONDS, Renderer
+from odek.cli.renderer import STEADY_TICK_SECONDS, TICK_SECONDS, Renderer
 from odek.event_queue import EventQueue
 from odek.events import Event
 
@@ -28,6 +29,8 @@ class Display:
         self._lock = trio.Lock()  # the renderer is used by one thread at a time
         self._idle = trio.Event()
         self._ended = trio.Event()
+        self._wait = trio.CancelScope()  # for the next event; cancelled when there is something to redraw
+        self._is_fresh = False  # something happened since the last tick
         self._task = trio.CancelScope(shield=True)  # what a cancelled agent still has to say is shown
         self._idle.set()
 
@@ -52,6 +55,7 @@ class Display:
             with trio.CancelScope(shield=True):  # one redraw
                 async with self._lock:
                     await trio.to_thread.run_sync(self._renderer.resume)
+                self._wait.cancel()
 
     async def run(self) -> None:
         """Show events until the display is closed and everything is shown.
@@ -78,13 +82,20 @@ class Display:
     async def _show_next(self) -> bool:
         """Show the events that wait, or a tick; False after the last."""
         events: Sequence[Event] | None = None
-        with trio.move_on_after(TICK_SECONDS):
+        with trio.move_on_after(self._patience_seconds()) as self._wait:
             events = await self._queue.take()
+        self._is_fresh = events is not None
         async with self._lock:
             await trio.to_thread.run_sync(self._show, events, abandon_on_cancel=True)
         if self._queue.is_empty:
             self._idle.set()
         return events is None or bool(events)
+
+    def _patience_seconds(self) -> float:
+        """Return how long to wait for an event: for ever while nothing moves, which costs nothing."""
+        if not self._renderer.is_moving:
+            return math.inf
+        return TICK_SECONDS if self._is_fresh else STEADY_TICK_SECONDS
 
     def _show(self, events: Sequence[Event] | None) -> None:
         if events is None:

@@ -27,6 +27,11 @@ class JsonRenderer:
         """
         self._out.write(json_line(event) + "\n")
 
+    @property
+    def is_moving(self) -> bool:
+        """Nothing moves here."""
+        return False
+
     def tick(self) -> None:
         """Nothing moves here."""
 

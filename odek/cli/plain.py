@@ -100,6 +100,11 @@ class PlainRenderer:
             case unreachable:
                 assert_never(unreachable)
 
+    @property
+    def is_moving(self) -> bool:
+        """Nothing moves here."""
+        return False
+
     def tick(self) -> None:
         """Nothing moves here."""
 

@@ -77,9 +77,15 @@ class TerminalRenderer:
         ):  # the others are old news by then
             self._queue.append(event)
 
+    @property
+    def is_moving(self) -> bool:
+        """Whether there is a status line to keep up to date, or to take away."""
+        may_draw = self._out.style.redraw and not self._suspended and not self._mid_line
+        return may_draw and (bool(self._status) or self._activity.is_busy)
+
     def tick(self) -> None:
-        """Redraw the status line."""
-        if self._suspended or self._mid_line or not self._out.style.redraw:
+        """Redraw the status line, if it says something else by now."""
+        if not self.is_moving:
             return
         text = self._activity.line(self._clock(), self._out.columns - 1, self._out.style)
         if text != self._status:

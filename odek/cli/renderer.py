@@ -7,10 +7,13 @@ from odek.cli.screen import Screen
 from odek.cli.style import PLAIN, detect_style
 from odek.events import Event
 
-__all__ = ["TICK_SECONDS", "Renderer", "make_renderer"]
+__all__ = ["STEADY_TICK_SECONDS", "TICK_SECONDS", "Renderer", "make_renderer"]
 
 TICK_SECONDS: Final = 0.2
-"""How often ``tick`` is to be called: often enough to look alive, too seldom to cost."""
+"""From an event to the next ``tick``: soon enough to look alive, too late to cost while events pour in."""
+
+STEADY_TICK_SECONDS: Final = 1.0
+"""Between two ticks without an event: nothing then moves but seconds that are counted."""
 
 
 class Renderer(Protocol):
@@ -20,12 +23,17 @@ class Renderer(Protocol):
     renderer is silent, so that ``close`` always succeeds.
     """
 
+    @property
+    def is_moving(self) -> bool:
+        """Whether a tick may show something else than what is there, as long as no event comes."""
+        ...
+
     def handle(self, event: Event) -> None:
         """Show ``event``."""
         ...
 
     def tick(self) -> None:
-        """Bring what moves up to date; to be called every TICK_SECONDS."""
+        """Bring what moves up to date; to be called now and then while ``is_moving``."""
         ...
 
     def suspend(self) -> None:

@@ -33,6 +33,11 @@ class Activity:
         self._children: tuple[ChildState, ...] = ()
         self._children_at = 0.0
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether there may be something to say, now or in a while."""
+        return bool(self._children or self._tools) or self._model != "idle"
+
     def think(self, now: float) -> None:
         """A request went out."""
         self._model, self._model_since = "thinking", now

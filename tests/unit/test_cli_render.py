@@ -134,6 +134,24 @@ def test_status_never_wraps_and_follows_the_window(terminal: Terminal) -> None:
         clock.now += 1
 
 
+def test_only_a_status_line_moves(terminal: Terminal) -> None:
+    """There is nothing to redraw but while a status stands or is to come, and never in a file."""
+    renderer = renderer_on(terminal, Clock())
+    seen: list[bool] = []
+    for event in CONVERSATION:
+        renderer.handle(event)
+        seen.append(renderer.is_moving)
+    thinks, is_mid_line, runs, between = True, False, True, False
+    first_request = [between, thinks, is_mid_line, between, runs, runs, between]
+    assert seen == [*first_request, thinks, is_mid_line, thinks, between, between]
+    renderer.handle(ToolStarted("1", "shell", "ls"))
+    for change in (renderer.suspend, renderer.resume):
+        change()
+        seen.append(renderer.is_moving)
+    assert seen[-2:] == [False, True]
+    assert not make_renderer(io.StringIO(), io.StringIO(), {}).is_moving
+
+
 def test_no_status_while_a_line_is_being_written(terminal: Terminal) -> None:
     """While the answer stands in the middle of a line nothing else is drawn; notes wait for its end."""
     renderer = renderer_on(terminal, Clock())
