@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from odek.trust.risk import Verdict
 
 _COLUMNS: Final = 80
+_STDIN_LIMIT_BYTES: Final = 1024 * 1024  # four for each character of the longest command that is looked into
 _WORDS: Final = {"allow": "would run unasked", "prompt": "you would be asked", "deny": "would not run"}
 
 
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     home = home_directory(os.environ)
     given = arguments.command_line
-    command = sys.stdin.buffer.read().decode("utf-8", "replace") if given == "-" else given
+    command = _from_stdin() if given == "-" else given
     resolved = load(home, Path(), os.environ, {})
     for notice in resolved.notices:
         say(notice)
@@ -56,6 +57,17 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(command, verdict, decision, settings, no_color=arguments.no_color)
     return 0
+
+
+def _from_stdin() -> str:
+    from odek.errors import ConfigError
+
+    data = sys.stdin.buffer.read(_STDIN_LIMIT_BYTES + 1)
+    if len(data) > _STDIN_LIMIT_BYTES:
+        raise ConfigError(
+            f"the command on stdin is longer than {_STDIN_LIMIT_BYTES:,} bytes; judge a part of it"
+        )
+    return data.decode("utf-8", "replace")
 
 
 def _print(

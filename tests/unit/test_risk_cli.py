@@ -136,6 +136,16 @@ def test_a_command_is_read_from_stdin(monkeypatch: pytest.MonkeyPatch, capsys: O
     assert "class   destructive" in capsys.readouterr().out
 
 
+def test_a_stdin_without_end_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    """What never ends is neither read for ever nor into all of the memory."""
+    with Path("/dev/zero").open(encoding="utf-8") as endless:
+        monkeypatch.setattr("sys.stdin", endless)
+        assert main(["risk", "-"]) == 3
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "the command on stdin is longer than 1,048,576 bytes" in err
+
+
 def test_without_a_command_the_usage_is_told(capsys: Output) -> None:
     """A missing command is an error of the call."""
     with pytest.raises(SystemExit) as left:
