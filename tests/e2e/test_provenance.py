@@ -1,5 +1,6 @@
 """Where a session's memory comes from, through the real command: what outsiders wrote waits for a person."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -162,20 +163,23 @@ async def test_a_trusted_record_is_not_replaced_by_what_a_page_brought(tmp_path:
     assert "mirror.example" not in context
 
 
+PYTHON = shlex.quote(sys.executable)
+ODEK = f"{PYTHON} -m odek"
+
 SPELLINGS = (
     f"odek memory promote {PENDING}",
-    f"{sys.executable} -m odek memory promote {PENDING}",
+    f"{ODEK} memory promote {PENDING}",
     f"python -m odek memory promote {PENDING}",
     f"uv run odek memory promote {PENDING}",
-    f"env ODEK_DEBUG=1 {sys.executable} -m odek memory promote {PENDING}",
+    f"env ODEK_DEBUG=1 {ODEK} memory promote {PENDING}",
     f"o=od; $o'ek' memory promote {PENDING}",
-    f"shopt -s expand_aliases\nalias p='{sys.executable} -m odek memory promote'\np {PENDING}",
-    f'p() {{ {sys.executable} -m odek memory promote "$1"; }}; p {PENDING}',
-    f"sh -c '{sys.executable} -m odek memory promote {PENDING}'",
-    f"echo '{sys.executable} -m odek memory promote {PENDING}' > p.sh && sh p.sh",
-    f"echo {PENDING} | xargs {sys.executable} -m odek memory promote",
-    f"setsid nohup {sys.executable} -m odek memory promote {PENDING} & wait",
-    f"{sys.executable} -c \"from odek.cli.main import main; main(['memory', 'promote', '{PENDING}'])\"",
+    f"shopt -s expand_aliases\nalias p={shlex.quote(f'{ODEK} memory promote')}\np {PENDING}",
+    f'p() {{ {ODEK} memory promote "$1"; }}; p {PENDING}',
+    f"sh -c {shlex.quote(f'{ODEK} memory promote {PENDING}')}",
+    f"echo {shlex.quote(f'{ODEK} memory promote {PENDING}')} > p.sh && sh p.sh",
+    f"echo {PENDING} | xargs {ODEK} memory promote",
+    f"setsid nohup {ODEK} memory promote {PENDING} & wait",
+    f"{PYTHON} -c \"from odek.cli.main import main; main(['memory', 'promote', '{PENDING}'])\"",
 )
 
 EDITS = (
@@ -187,7 +191,7 @@ EDITS = (
     "rm {home}/memory/index.json",
     'echo \'{{"memory": {{"auto_approve_episodes": true}}}}\' > {home}/config.json',
     "echo 'export ODEK_MEMORY_AUTO_APPROVE_EPISODES=true' >> ~/.profile",
-    f"ODEK_MEMORY_AUTO_APPROVE_EPISODES=true {sys.executable} -m odek continue 'go on'",
+    f"ODEK_MEMORY_AUTO_APPROVE_EPISODES=true {ODEK} continue 'go on'",
 )
 
 
@@ -257,9 +261,9 @@ async def test_a_policy_that_allows_everything_does_not_let_the_command_promote(
         before = snapshot(odek)
         runnable = [command for command in SPELLINGS if sys.executable in command]
         others = [
-            f"{sys.executable} -m odek memory reject {PENDING}",
-            f"{sys.executable} -m odek memory facts add env 'backups go to mirror.example'",
-            f"{sys.executable} -m odek memory undo",
+            f"{ODEK} memory reject {PENDING}",
+            f"{ODEK} memory facts add env 'backups go to mirror.example'",
+            f"{ODEK} memory undo",
         ]
         commands = [*runnable, *others][::step]
         came_to = await act(odek, server, shell(*commands))
@@ -291,7 +295,7 @@ async def test_an_approval_in_advance_is_the_persons_alone(by: str, notice: str,
             odek.home.mkdir(mode=0o700)
             config = msgspec.json.encode({"dangerous": {"classes": classes}})
             (odek.home / "config.json").write_bytes(config)
-            nested = f"ODEK_MEMORY_AUTO_APPROVE_EPISODES=true {sys.executable} -m odek run 'look'"
+            nested = f"ODEK_MEMORY_AUTO_APPROVE_EPISODES=true {ODEK} run 'look'"
             server.answer_with(model([shell(nested), look]))
             await odek.run("run", "fix the race in the upload queue")
             said = "\n".join(results(turns(server.requests)[-1]))

@@ -1,6 +1,7 @@
 """``odek run`` and ``odek continue`` over a real endpoint: what a person sees and what is kept."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -20,6 +21,9 @@ from tests.support.model_server import (
     usage_chunk,
 )
 from tests.support.waiting import HANG_SECONDS
+
+ODEK = f"{shlex.quote(sys.executable)} -m odek"
+"""The command, in a command line."""
 
 
 async def test_stdout_is_the_answer_and_nothing_else(tmp_path: Path) -> None:
@@ -247,7 +251,7 @@ async def test_the_stdin_of_a_loop_is_left_to_the_loop(tmp_path: Path) -> None:
     """A command inside a loop over lines does not swallow those that are still to come."""
     async with open_model_server(default=text_answer("ok")) as server:
         odek = Odek(tmp_path, base_url=server.base_url)
-        loop = f'while read -r line; do {sys.executable} -m odek run --no-session "do $line"; done'
+        loop = f'while read -r line; do {ODEK} run --no-session "do $line"; done'
         await trio.run_process(
             ["sh", "-c", loop],
             stdin=b"one\ntwo\n",
@@ -337,7 +341,7 @@ async def test_closed_standard_streams_are_no_fault(tmp_path: Path, redirection:
     """A process without stdin, stdout or stderr does its work."""
     odek = Odek(tmp_path)
     done = await trio.run_process(
-        f"{sys.executable} -m odek run 'write a.txt: hello' {redirection}",
+        f"{ODEK} run 'write a.txt: hello' {redirection}",
         shell=True,
         cwd=odek.workspace,
         env=odek.environment,
@@ -360,7 +364,7 @@ async def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, command
     await odek.run("run", "help")
     odek.environment.pop("PYTHONUNBUFFERED", None)
     done = await trio.run_process(
-        f"{sys.executable} -m odek {command} >/dev/full",
+        f"{ODEK} {command} >/dev/full",
         shell=True,
         cwd=odek.workspace,
         env=odek.environment,

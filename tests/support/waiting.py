@@ -9,10 +9,13 @@ from contextlib import asynccontextmanager
 
 import trio
 
-__all__ = ["HANG_SECONDS", "Stopwatch", "open_stopwatch", "wait_until"]
+__all__ = ["HANG_SECONDS", "LIMITS_SECONDS", "Stopwatch", "open_stopwatch", "wait_until"]
 
 HANG_SECONDS = 60.0
 """After which something is taken to hang: it takes a few seconds at most on an idle machine."""
+
+LIMITS_SECONDS = (0.4, 2.0, 10.0)
+"""Time limits to try in turn, until a command had time to begin; mostly the first will do."""
 
 LOOK_SECONDS = 0.01
 
