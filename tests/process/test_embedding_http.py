@@ -13,6 +13,7 @@ from odek.embedding.http import BACKOFF_SECONDS, HttpEmbedder
 from odek.embedding.local import ProjectionEmbedder
 from odek.embedding.vector_cache import LIMIT_FILES, VectorCache
 from odek.errors import EmbeddingError
+from tests.support.endpoints import refusing_port
 from tests.support.model_server import (
     Answer,
     ModelServer,
@@ -225,10 +226,10 @@ async def test_a_silent_server_costs_its_time_limit(tmp_path: Path) -> None:
 
 async def test_nobody_at_the_address_is_an_error(tmp_path: Path) -> None:
     """A refused connection is told in words."""
-    async with open_model_server() as server:
-        gone = embedder(server, tmp_path)
-    with trio.fail_after(HANG_SECONDS), pytest.raises(EmbeddingError, match="refused"):
-        await gone.embed(["text"])
+    with refusing_port() as port:
+        settings = EmbeddingSettings(provider="http", base_url=f"http://127.0.0.1:{port}/v1", model="nomic")
+        with trio.fail_after(HANG_SECONDS), pytest.raises(EmbeddingError, match="refused"):
+            await HttpEmbedder(settings, tmp_path).embed(["text"])
 
 
 async def test_another_size_of_vectors_replaces_the_old_ones(tmp_path: Path) -> None:

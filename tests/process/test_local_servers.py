@@ -1,22 +1,13 @@
 """Finding model servers on this machine."""
 
-import socket
-
 import pytest
 
 from odek.llm.local_servers import LocalServer, find_local_servers
+from tests.support.endpoints import refusing_port
 from tests.support.model_server import Answer, json_answer, open_model_server, raw_bytes, stall, status
-from tests.support.waiting import open_stopwatch
+from tests.support.waiting import HANG_SECONDS, open_stopwatch
 
 MODELS = {"object": "list", "data": [{"id": "llama3.2", "object": "model"}, {"id": "qwen3:8b\x1b[2J"}]}
-
-
-def free_port() -> int:
-    """Return a port where nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 async def test_servers_and_their_models_are_found() -> None:
@@ -25,9 +16,10 @@ async def test_servers_and_their_models_are_found() -> None:
         open_model_server([json_answer(MODELS)]) as one,
         open_model_server([json_answer(MODELS)]) as two,
     ):
-        found = await find_local_servers(
-            {two.port: "Two", free_port(): "None", one.port: "One"}, timeout_seconds=5
-        )
+        with refusing_port() as nobody:
+            found = await find_local_servers(
+                {two.port: "Two", nobody: "None", one.port: "One"}, timeout_seconds=HANG_SECONDS
+            )
     models = ("llama3.2", r"qwen3:8b\x1b[2J")
     assert found == [LocalServer("Two", two.base_url, models), LocalServer("One", one.base_url, models)]
     assert one.requests[0].path == "/v1/models"
@@ -62,4 +54,4 @@ async def test_a_silent_server_costs_the_time_limit_and_no_more() -> None:
 async def test_what_is_no_model_server_is_left_out(answer: Answer) -> None:
     """Other programs on the well-known ports are passed over without a word."""
     async with open_model_server([answer]) as server:
-        assert await find_local_servers({server.port: "Other"}, timeout_seconds=5) == []
+        assert await find_local_servers({server.port: "Other"}, timeout_seconds=HANG_SECONDS) == []

@@ -17,7 +17,7 @@ from odek.llm.client import ChatModel, open_client
 from odek.llm.endpoint import Endpoint
 from odek.llm.model import ModelEvent
 from odek.llm.post import post
-from tests.support.endpoints import QUESTION, open_scripted_endpoint
+from tests.support.endpoints import QUESTION, open_scripted_endpoint, refusing_port
 from tests.support.model_server import (
     Answer,
     by_request,
@@ -92,11 +92,11 @@ async def test_redirects_in_a_circle_end() -> None:
 
 async def test_nobody_there() -> None:
     """A refused connection and an unknown host say so in words."""
-    async with open_model_server() as server:
-        gone = server.base_url
     settings = LlmSettings(max_retries=0)
-    async with open_client(Endpoint(base_url=gone, model="m", settings=settings)) as model:
-        assert "Connection refused" in str(await failure_of(model))
+    with refusing_port() as port:
+        nobody = Endpoint(base_url=f"http://127.0.0.1:{port}/v1", model="m", settings=settings)
+        async with open_client(nobody) as model:
+            assert "Connection refused" in str(await failure_of(model))
     endpoint = Endpoint(base_url="http://no-such-host.invalid/v1", model="m", settings=settings)
     async with open_client(endpoint) as model:
         error = await failure_of(model)

@@ -1,7 +1,8 @@
-"""Clients of the loopback model server, with limits fit for tests."""
+"""Clients of the loopback model server, with limits fit for tests; and an address where nobody is."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from odek.config.settings import LlmSettings
@@ -11,7 +12,7 @@ from odek.llm.model import ModelRequest, ToolSpec
 from odek.messages import UserMessage
 from tests.support.model_server import Answer, ModelServer, open_model_server
 
-__all__ = ["QUESTION", "SOON", "open_scripted_endpoint"]
+__all__ = ["QUESTION", "SOON", "open_scripted_endpoint", "refusing_port"]
 
 QUESTION = ModelRequest(
     (UserMessage("list the files"),),
@@ -23,6 +24,14 @@ QUESTION = ModelRequest(
 
 SOON = {"retry-after-ms": "1"}
 """Headers of an error that asks to be tried again at once, so that a test need not wait."""
+
+
+@contextmanager
+def refusing_port() -> Generator[int]:
+    """Yield a port of the loopback where nobody listens, nor can begin to, in the block."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield int(taken.getsockname()[1])
 
 
 @asynccontextmanager

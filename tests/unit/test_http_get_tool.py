@@ -14,6 +14,7 @@ from odek.errors import ToolError
 from odek.tools.http_get import BODY_BYTES, HttpGetTool
 from odek.tools.http_page import OUTPUT_BYTES
 from odek.tools.tool import ToolOutput
+from tests.support.endpoints import refusing_port
 from tests.support.tool_calls import call, prepare
 from tests.support.waiting import HANG_SECONDS
 
@@ -195,14 +196,9 @@ async def test_unknown_host_is_a_sentence() -> None:
 
 async def test_refused_connection_is_a_sentence(site: Site) -> None:
     """Nobody there is one line with name, address and reason."""
-    with trio.socket.socket() as unused:
-        await unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-
-        with pytest.raises(
-            ToolError, match=r"cannot connect to 127\.0\.0\.1 \(127\.0\.0\.1\): Connection refused"
-        ):
-            await fetch(f"http://127.0.0.1:{port}/")
+    refused = r"cannot connect to 127\.0\.0\.1 \(127\.0\.0\.1\): Connection refused"
+    with refusing_port() as port, pytest.raises(ToolError, match=refused):
+        await fetch(f"http://127.0.0.1:{port}/")
 
 
 async def test_error_status_is_an_error_with_its_page(site: Site) -> None:
@@ -379,7 +375,7 @@ async def test_certificate_is_checked_against_the_name(nursery: trio.Nursery, tm
     site.pages["/"] = response("secret")
 
     async def handle(stream: trio.SocketStream) -> None:
-        with trio.move_on_after(5):
+        with trio.move_on_after(HANG_SECONDS):
             try:
                 await site.serve(trio.SSLStream(stream, server_side, server_side=True))
             except trio.BrokenResourceError:
