@@ -25,6 +25,7 @@ from odek.llm.model import (
     ReasoningText,
     Retrying,
     TextPiece,
+    TextWasReasoning,
     ToolCallBegun,
 )
 
@@ -128,6 +129,8 @@ class Completion:
                 self._agent.emit(AnswerDelta(text))
             case ReasoningText(text):
                 self._agent.emit(ReasoningDelta(text))
+            case TextWasReasoning():
+                self._pieces.clear()  # it was shown as it came, and the answer will be told without it
             case ToolCallBegun(name):
                 if name in self._agent.tools:
                     self._agent.tools[name].expect()

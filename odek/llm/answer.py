@@ -5,12 +5,20 @@ The bytes are an event stream, or one JSON body from a server that ignores
 tells. Nothing here knows HTTP or waits.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from odek.events import Usage
 from odek.llm.lenient import LeadingSurrogate, decode_json, encode_json
-from odek.llm.model import FinishReason, ModelEvent, ModelResponse, ReasoningText, TextPiece, ToolCallBegun
+from odek.llm.model import (
+    FinishReason,
+    ModelEvent,
+    ModelResponse,
+    ReasoningText,
+    TextPiece,
+    TextWasReasoning,
+    ToolCallBegun,
+)
 from odek.llm.sse import ServerSentEvent, SseDecoder
 from odek.llm.think_tags import ThinkTags
 from odek.llm.toolcalls import ToolCallAssembler
@@ -47,14 +55,19 @@ _FULL_REASON = "model_context_window_exceeded"
 class AnswerDecoder:
     """Sans-IO: ``feed`` bytes and report the events, ``close`` at the end, then take ``response``.
 
-    ``taken_ids`` and ``tool_names`` are those of ``ToolCallAssembler``.
+    ``taken_ids`` and ``tool_names`` are those of ``ToolCallAssembler``, ``lone_end`` is that of
+    ``ThinkTags``.
     """
 
-    def __init__(self, taken_ids: Collection[str] = (), tool_names: Collection[str] = ()) -> None:
+    def __init__(
+        self, taken_ids: Collection[str] = (), tool_names: Collection[str] = (), *, lone_end: str = ""
+    ) -> None:
         self.error: bytes | None = None
         """The provider's error as JSON, when it sent one instead of (the rest of) the answer."""
         self.done = False
         """Whether the stream said that it is over."""
+        self.has_told_text = False
+        """Whether text was reported, as which it may not have lasted."""
         self.page: bytes | None = None
         """The beginning of a body that is neither a stream nor JSON."""
         self._is_stream: bool | None = None  # unknown before the first character
@@ -64,7 +77,7 @@ class AnswerDecoder:
         self._calls = ToolCallAssembler(taken_ids, tool_names)
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._tags = ThinkTags()
+        self._tags = ThinkTags(lone_end)
         self._text_end = LeadingSurrogate()
         self._reasoning_end = LeadingSurrogate()
         self._finish_reason = ""
@@ -84,6 +97,11 @@ class AnswerDecoder:
     def text(self) -> str:
         """The text so far."""
         return "".join(self._text)
+
+    @property
+    def lone_end(self) -> str:
+        """The tag that is expected to end the reasoning of the next answer; see ``ThinkTags``."""
+        return self._tags.lone_end
 
     def feed(self, piece: bytes) -> list[ModelEvent]:
         """Take the next bytes of the body; return what to report.
@@ -113,8 +131,9 @@ class AnswerDecoder:
             if self._head.strip(_BLANK) and not _STREAM_LINE.match(self._head.lstrip(_BLANK)):
                 self.page = self._head
         self._take_reasoning(self._reasoning_end.close(), events)
-        self._take_tagged(*self._tags.feed(self._text_end.close()), events)
-        self._take_tagged(*self._tags.close(), events)
+        rest = self._text_end.close()
+        self._take_tagged(lambda: self._tags.feed(rest), events)
+        self._take_tagged(self._tags.close, events)
         is_whole = self.finished and self._finish_reason not in _FINISH_REASONS
         if is_whole and not self._text and not self._calls.started:
             # A model that left the closing tag out: rather all of it than no answer.
@@ -200,13 +219,20 @@ class AnswerDecoder:
                 self._take_reasoning(self._reasoning_end.feed(value), reported)
         for value in (content, delta.get("refusal")):
             if isinstance(value, str) and (piece := self._text_end.feed(value)):
-                self._take_tagged(*self._tags.feed(piece), reported)
+                self._take_tagged(lambda: self._tags.feed(piece), reported)
         self._calls.feed(delta.get("tool_calls"), whole=whole)
         if isinstance(legacy := delta.get("function_call"), dict):
             self._calls.feed([legacy])
         reported += map(ToolCallBegun, self._calls.newly_named())
 
-    def _take_tagged(self, reasoning: str, text: str, reported: list[ModelEvent]) -> None:
+    def _take_tagged(self, split: Callable[[], tuple[str, str]], reported: list[ModelEvent]) -> None:
+        """Take what ``split`` tells of text: a piece of reasoning, and one of text behind it."""
+        was_lone = bool(self._tags.lone_end)
+        reasoning, text = split()
+        if self._tags.lone_end and not was_lone and self._text:
+            self._reasoning += self._text
+            self._text.clear()
+            reported.append(TextWasReasoning())
         self._take_reasoning(reasoning, reported)
         self._take_text(text, reported)
 
@@ -217,6 +243,7 @@ class AnswerDecoder:
 
     def _take_text(self, piece: str, reported: list[ModelEvent]) -> None:
         if piece:
+            self.has_told_text = True
             self._text.append(piece)
             reported.append(TextPiece(piece))
 

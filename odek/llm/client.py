@@ -46,6 +46,7 @@ class ChatModel:
         self._endpoint = endpoint
         self._transport = transport
         self._form = RequestForm()  # the one that the endpoint was last seen to take
+        self._lone_end = ""  # of reasoning without a beginning, as the last answer had it
 
     @property
     def name(self) -> str:
@@ -74,13 +75,13 @@ class ChatModel:
                     answer = self._new_answer(request)
                     continue
                 wait = self._wait_seconds(fault, attempt)
-                if answer.text or wait is None or trio.current_time() + wait >= whole.deadline:
+                if answer.has_told_text or wait is None or trio.current_time() + wait >= whole.deadline:
                     raise _final(fault, attempt).as_error(answer.text)
                 on_event(Retrying(attempt, wait, fault.message))
                 await trio.sleep(wait)
                 attempt += 1
                 answer = self._new_answer(request)
-            self._form = form
+            self._form, self._lone_end = form, answer.lone_end
             response = answer.response()
             return msgspec.structs.replace(response, usage=priced(response.usage, self._endpoint.price))
         raise ModelUnavailableError(
@@ -111,6 +112,7 @@ class ChatModel:
                 for call in message.tool_calls
             ],
             tool_names=[tool.name for tool in request.tools],
+            lone_end=self._lone_end,
         )
 
     def _wait_seconds(self, fault: Fault, attempt: int) -> float | None:

@@ -18,6 +18,7 @@ __all__ = [
     "ReasoningText",
     "Retrying",
     "TextPiece",
+    "TextWasReasoning",
     "ToolCallBegun",
     "ToolSpec",
 ]
@@ -59,6 +60,10 @@ class ReasoningText(msgspec.Struct, frozen=True):
     text: str
 
 
+class TextWasReasoning(msgspec.Struct, frozen=True):
+    """All text reported so far turns out to be reasoning: only the end of that had a tag."""
+
+
 class ToolCallBegun(msgspec.Struct, frozen=True):
     """The model has begun to write a call of a tool on offer. A hint: the call may never be whole."""
 
@@ -73,7 +78,7 @@ class Retrying(msgspec.Struct, frozen=True):
     reason: str
 
 
-ModelEvent = TextPiece | ReasoningText | ToolCallBegun | Retrying
+ModelEvent = TextPiece | ReasoningText | TextWasReasoning | ToolCallBegun | Retrying
 OnModelEvent = Callable[[ModelEvent], None]
 """Called synchronously from within the stream: it must not block."""
 

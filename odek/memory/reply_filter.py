@@ -6,6 +6,8 @@ one, and stored it would be recalled as if it had happened.
 
 import re
 
+from odek.llm.think_tags import without_opened_reasoning
+
 __all__ = ["looks_like_episode", "tidy_reply"]
 
 MINIMUM_WORDS = 4
@@ -14,7 +16,7 @@ MINIMUM_WORDS = 4
 OPENING_CHARACTERS = 240
 """Longer than any first sentence should be; what counts is how the reply begins."""
 
-_THINKING = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_THINKING = re.compile(r"<(/?)(think|thinking|thought|reasoning)>", re.IGNORECASE)
 _FENCE = re.compile(r"\A```\w*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _HEADING = re.compile(
     r"""\A(?:
@@ -115,7 +117,7 @@ _SHRAPNEL = re.compile(
 
 def tidy_reply(reply: str) -> str:
     """Return the text of a reply without thinking aloud, code fence, heading, preamble and parting words."""
-    text = _THINKING.sub("", reply).strip()
+    text = without_opened_reasoning(_without_thinking(reply)).strip()
     if fenced := _FENCE.match(text):
         text = fenced[1].strip()
     for _ in range(2):  # a heading above a preamble, or the other way round
@@ -125,6 +127,23 @@ def tidy_reply(reply: str) -> str:
     if len(text) > 1 and text[0] == text[-1] == '"' and text.count('"') == 2:
         text = text[1:-1].strip()
     return text
+
+
+def _without_thinking(text: str) -> str:
+    """Return ``text`` without what stands between tags, each with the next that closes it."""
+    tags = list(_THINKING.finditer(text))
+    last_end = {tag[2].lower(): tag.start() for tag in tags if tag[1]}
+    kept: list[str] = []
+    start = begin = 0
+    opened = ""
+    for tag in tags:
+        is_end, name = tag[1], tag[2].lower()
+        if not is_end and not opened and tag.start() < last_end.get(name, 0):
+            begin, opened = tag.start(), name
+        elif is_end and name == opened:
+            kept.append(text[start:begin])
+            start, opened = tag.end(), ""
+    return "".join((*kept, text[start:]))
 
 
 def _without_parting(text: str) -> str:

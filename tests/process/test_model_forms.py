@@ -2,11 +2,20 @@
 
 import pytest
 
-from odek.errors import ModelRejectedError
-from odek.llm.model import ModelEvent, ModelRequest
+from odek.errors import ModelRejectedError, ModelUnavailableError
+from odek.llm.model import ModelEvent, ModelRequest, ReasoningText, TextWasReasoning
 from odek.messages import AssistantMessage, FunctionCall, ToolCall, ToolMessage, UserMessage
 from tests.support.endpoints import QUESTION, open_scripted_endpoint
-from tests.support.model_server import Answer, error_answer, event, event_stream, status, text_answer
+from tests.support.model_server import (
+    Answer,
+    chunk,
+    cut,
+    error_answer,
+    event,
+    event_stream,
+    status,
+    text_answer,
+)
 
 
 def ignore(_: ModelEvent) -> None:
@@ -56,3 +65,31 @@ async def test_a_form_that_is_refused_too_is_not_kept() -> None:
             await model.complete(CALLED, ignore)
         await model.complete(CALLED, ignore)
     assert [request.json["messages"][1]["content"] for request in server.requests] == [None, "", None]
+
+
+async def test_reasoning_without_a_beginning_is_expected_of_the_next_answer() -> None:
+    """The first answer shows it until its end comes; the next is told as what it is, as long as it does."""
+    thinking, plain = "so it is 4\n</think>\nFour.", "Four."
+    async with open_scripted_endpoint([text_answer(text) for text in (thinking, thinking, plain, plain)]) as (
+        model,
+        _,
+    ):
+        told: list[list[ModelEvent]] = []
+        for _answer in range(4):
+            told.append([])
+            assert (await model.complete(QUESTION, told[-1].append)).message.content == "Four."
+    assert [TextWasReasoning() in events for events in told] == [True, False, False, False]
+    assert [any(isinstance(event, ReasoningText) for event in events) for events in told[1:]] == [
+        True,
+        True,
+        False,
+    ]
+
+
+async def test_what_was_shown_is_not_asked_for_again() -> None:
+    """An answer that breaks off behind its reasoning, once that was shown as text, is an error."""
+    broken = cut(chunk({"content": "so it is 4\n</think>\nF"}))
+    async with open_scripted_endpoint([broken]) as (model, server):
+        with pytest.raises(ModelUnavailableError):
+            await model.complete(QUESTION, ignore)
+    assert len(server.requests) == 1

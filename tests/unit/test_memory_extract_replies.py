@@ -128,6 +128,11 @@ def test_what_declines_chats_or_asks_is_not_kept(reply: str) -> None:
         ("**Summary:** The race was fixed.", "The race was fixed."),
         ("```\nThe race was fixed.\n```", "The race was fixed."),
         ("<think>What happened?</think>The race was fixed.", "The race was fixed."),
+        ("What happened?\n</think>\n\nThe race was fixed.", "The race was fixed."),
+        ("What happened?\n</think>", ""),
+        ("The tag `</think>` was fixed.", "The tag `</think>` was fixed."),
+        ("<THINK>Hm.</Think>The race <reasoning>Hm.</reasoning>was fixed.", "The race was fixed."),
+        ("<think>a<think>b</think>The race was fixed.", "The race was fixed."),
         ("The race was fixed. Let me know if you'd like more detail!", "The race was fixed."),
         ("The race was fixed.\n\nWould you like me to go on?", "The race was fixed."),
         ('"The race was fixed."', "The race was fixed."),
@@ -144,3 +149,17 @@ def test_a_long_reply_is_read_once(middle: str) -> None:
     text = f"The race was fixed.{middle}\nThe tests pass."
 
     assert tidy_reply(f"{text} Hope this helps!{' Let me know.' * 1_000}") == text
+
+
+@pytest.mark.parametrize(
+    ("tags", "text"),
+    [
+        ("<think>", "<think>"),
+        ("`</think>`", "`</think>`"),
+        ("<think>hm</think>", ""),
+        ("<a><THINK>", "<a><THINK>"),
+    ],
+)
+def test_tags_without_end_are_read_once(tags: str, text: str) -> None:
+    """However often a tag is repeated, it costs no more than its length."""
+    assert tidy_reply(tags * 50_000) == text * 50_000
