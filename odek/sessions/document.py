@@ -5,7 +5,8 @@ each file alone. Each message is on a line of its own: a damaged file loses the 
 lines, and a person can read it with ordinary tools.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -49,7 +50,8 @@ class Document(Header, frozen=True, kw_only=True):
     messages: list[Message] = []
 
 
-def assemble(header: Header, messages: Sequence[bytes]) -> bytes:
-    """Return the file with ``header`` and the encoded ``messages``."""
+def assemble(header: Header, messages: Sequence[bytes], unknown: Mapping[str, Any] | None = None) -> bytes:
+    """Return the file with ``header``, the encoded ``messages``, and the fields that only others know."""
     body = b",\n".join(messages)
-    return b"".join((msgspec.json.encode(header)[:-1], b',"messages":[\n', body, b"\n]}\n"))
+    others = b"," + msgspec.json.encode(unknown)[1:-1] if unknown else b""
+    return b"".join((msgspec.json.encode(header)[:-1], others, b',"messages":[\n', body, b"\n]}\n"))

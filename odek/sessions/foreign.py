@@ -15,7 +15,7 @@ from odek.messages import (
 )
 from odek.text import visible, without_surrogates
 
-__all__ = ["message_of"]
+__all__ = ["message_of", "parts_left_out"]
 
 
 def message_of(value: object) -> Message | str:
@@ -39,6 +39,12 @@ def message_of(value: object) -> Message | str:
             return "it has no role"
 
 
+def parts_left_out(value: object) -> int:
+    """Return how many parts of a message hold something else than text, which `message_of` only names."""
+    content = value.get("content") if isinstance(value, dict) else None
+    return sum(_text_of(part) is None for part in content) if isinstance(content, list) else 0
+
+
 def _content(value: object) -> str:
     """Return the text of a content: null, text, or a list of parts."""
     if value is None:
@@ -50,11 +56,14 @@ def _content(value: object) -> str:
     return encode_json(value)
 
 
+def _text_of(part: object) -> str | None:
+    text = part.get("text") if isinstance(part, dict) else part
+    return text if isinstance(text, str) else None
+
+
 def _part(part: object) -> str:
-    if isinstance(part, dict) and isinstance(part.get("text"), str):
-        return without_surrogates(part["text"])
-    if isinstance(part, str):
-        return without_surrogates(part)
+    if (text := _text_of(part)) is not None:
+        return without_surrogates(text)
     kind = part.get("type") if isinstance(part, dict) else None
     return f"[{visible(str(kind or 'part'), keep_newlines=False)[:40]} left out: only text is kept]"
 

@@ -17,7 +17,7 @@ from odek.messages import (
 )
 from odek.text import without_surrogates
 
-__all__ = ["Mask", "clean", "masked"]
+__all__ = ["Mask", "clean", "masked", "masked_value"]
 
 Mask = Callable[[str], str]
 
@@ -59,17 +59,18 @@ def _mask_json(text: str, mask: Mask) -> str:
         value = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return normalise_arguments(mask(without_surrogates(text)))
-    hidden = _mask_value(value, mask)
+    hidden = masked_value(value, mask)
     result = text if hidden == value else msgspec.json.encode(hidden).decode()
     whole = mask(result)
     return whole if is_json_object(whole) else result
 
 
-def _mask_value(value: Any, mask: Mask) -> Any:
+def masked_value(value: Any, mask: Mask) -> Any:
+    """Return ``value``, as JSON has it, with ``mask`` applied to every text in it, keys included."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, dict):
-        return {mask(key): _mask_value(item, mask) for key, item in value.items()}
+        return {mask(key): masked_value(item, mask) for key, item in value.items()}
     if isinstance(value, list):
-        return [_mask_value(item, mask) for item in value]
+        return [masked_value(item, mask) for item in value]
     return value

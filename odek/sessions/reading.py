@@ -16,12 +16,12 @@ from odek.events import Usage
 from odek.messages import Message
 from odek.patterns import late_pattern
 from odek.sessions.document import Document, Header
-from odek.sessions.foreign import message_of
+from odek.sessions.foreign import message_of, parts_left_out
 from odek.sessions.heads import fields_before_messages
 from odek.sessions.repair import repair
 from odek.text import without_surrogates
 
-__all__ = ["DAMAGED_SESSION", "Reading", "read_session"]
+__all__ = ["DAMAGED_SESSION", "Reading", "read_session", "unknown_fields"]
 
 DAMAGED_SESSION = "damaged_session"
 """The taint of a session whose record of taints cannot be read."""
@@ -32,6 +32,8 @@ _MESSAGE = late_pattern(r'\{\s*"role"\s*:')
 _FLAG = late_pattern(r'"(episode_untrusted|untrusted_ingested)"\s*:\s*(true|false)')
 
 _DECODER = JSONDecoder(strict=False)
+
+_KNOWN_FIELDS = frozenset(Document.__struct_fields__)
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -62,6 +64,25 @@ def read_session(data: bytes, session: str, path: Path) -> Reading:
         repaired.messages,
         (*reading.notices, *repaired.notices),
         reading.damaged or repaired.lossy,
+    )
+
+
+def unknown_fields(data: bytes) -> dict[str, Any]:
+    """Return the fields of a session file that this version does not know: a later one may.
+
+    Of a file that is no JSON there are none.
+    """
+    try:
+        fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        return {name: msgspec.json.decode(raw) for name, raw in fields.items() if name not in _KNOWN_FIELDS}
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        pass
+    try:
+        value = _DECODER.decode(data.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError):
+        return {}
+    return (
+        {name: value[name] for name in value if name not in _KNOWN_FIELDS} if isinstance(value, dict) else {}
     )
 
 
@@ -124,19 +145,25 @@ def _whole_messages(text: str, at: int, notices: list[str]) -> Iterator[object]:
 
 
 def _messages(values: list[object]) -> tuple[list[Message], list[str]]:
-    """Convert ``values``; return the messages, and a notice for each kind that was left out."""
+    """Convert ``values``; return the messages, and a notice for each kind of loss."""
     messages: list[Message] = []
     reasons: dict[str, int] = {}
+    parts = 0
     for value in values:
+        parts += parts_left_out(value)
         message = message_of(value)
         if isinstance(message, str):
             reasons[message] = reasons.get(message, 0) + 1
         else:
             messages.append(message)
-    return messages, [
+    notices = [
         f"a message was left out: {reason}" if count == 1 else f"{count} messages were left out: {reason}"
         for reason, count in reasons.items()
     ]
+    if parts:
+        left_out = "a part of a message was" if parts == 1 else f"{parts} parts of messages were"
+        notices.append(f"{left_out} left out: only text is kept")
+    return messages, notices
 
 
 def _header(fields: Mapping[str, Any], session: str, *, complete: bool) -> tuple[Header, list[str]]:

@@ -240,14 +240,17 @@ class SessionStore:
         return resolve(self._directory, reference)
 
     def _open(self, session: str) -> "tuple[Reading, SessionWriter]":
+        from odek.sessions.reading import unknown_fields  # a new session does without
+
         lock = self._own(session)
         try:
             reading, data = self._read(session)
+            unknown = unknown_fields(data)
         except BaseException:
             lock.release()
             raise
-        path = session_path(self._directory, session)
-        return reading, SessionWriter(path, lock, self._mask, damaged=data if reading.damaged else None)
+        path, damaged = session_path(self._directory, session), data if reading.damaged else None
+        return reading, SessionWriter(path, lock, self._mask, damaged=damaged, unknown=unknown)
 
     def _read(self, session: str) -> "tuple[Reading, bytes]":
         path = session_path(self._directory, session)

@@ -1,19 +1,21 @@
 """The way of one session to its file. Blocking: the session calls it in a thread."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from odek.errors import StoreError
 from odek.messages import Message
 from odek.sessions.document import TASK_LIMIT_BYTES, Header, assemble
-from odek.sessions.masking import Mask, masked
+from odek.sessions.masking import Mask, masked, masked_value
 from odek.sessions.turns import removable_groups
 from odek.storage.files import ensure_directory, replace_file
 from odek.storage.locks import HeldLock, hold
-from odek.text import clip_bytes
+from odek.text import clip_bytes, without_surrogates
 
 __all__ = ["FILE_LIMIT_BYTES", "SessionWriter"]
 
@@ -43,14 +45,20 @@ class SessionWriter:
         mask: Mask,
         *,
         damaged: bytes | None = None,
+        unknown: Mapping[str, Any] | None = None,
         limit_bytes: int = FILE_LIMIT_BYTES,
     ) -> None:
-        """Own ``lock``. ``damaged`` is what the file holds now, to be kept aside before it is replaced."""
+        """Own ``lock``.
+
+        ``damaged`` is what the file holds now, to be kept aside before it is replaced, ``unknown``
+        the fields of it that are written again as they are.
+        """
         self._path = path
         self._lock = lock
         self._mask = mask
         self._damaged = damaged
-        self._limit_bytes = limit_bytes
+        self._unknown = _writable(unknown or {}, mask)
+        self._limit_bytes = limit_bytes - len(msgspec.json.encode(self._unknown))
         self._encoded: list[bytes] = []
         self._left_out: set[int] = set()
         self._guard = threading.Lock()
@@ -91,7 +99,7 @@ class SessionWriter:
         self._encode(messages)
         self._trim(messages)
         kept = [data for index, data in enumerate(self._encoded) if index not in self._left_out]
-        data = assemble(self._mark(header), kept)
+        data = assemble(self._mark(header), kept, self._unknown)
         self._keep_lock()
         if self._damaged is not None:
             self._keep_aside(self._damaged)
@@ -149,3 +157,14 @@ class SessionWriter:
                 f"cannot write {self._path}: the newest message alone is beyond the "
                 f"{self._limit_bytes:,} bytes that a session may have"
             )
+
+
+def _writable(unknown: Mapping[str, Any], mask: Mask) -> dict[str, Any]:
+    """Return the fields that can be written again, secrets hidden; what is nested without end cannot."""
+    fields: dict[str, Any] = {}
+    for name, value in unknown.items():
+        with suppress(ValueError, OverflowError, RecursionError):
+            field = masked_value({name: value}, lambda text: mask(without_surrogates(text)))
+            msgspec.json.encode(field)
+            fields |= field
+    return fields

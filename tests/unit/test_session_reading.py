@@ -146,6 +146,47 @@ async def test_what_is_left_out_is_named_and_the_original_kept_aside(
     assert not store.read(ID).damaged
 
 
+async def test_a_picture_is_left_out_and_the_original_kept_aside(store: SessionStore, tmp_path: Path) -> None:
+    """Only text goes on; what a message held beside it is still in the copy."""
+    parts = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "data:x"}}]
+    original = write_foreign(tmp_path, ID, [{"role": "user", "content": parts}]).read_bytes()
+
+    with store.open(ID) as session:
+        assert session.repairs[0] == "a part of a message was left out: only text is kept"
+        await session.save()
+
+    assert files_in(tmp_path, "*.damaged-*") == {f"{ID}.json.damaged-1": original}
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "byte order mark"])
+async def test_fields_of_a_later_version_stay(store: SessionStore, tmp_path: Path, mark: bytes) -> None:
+    """A session that an older odek goes on with has lost nothing for the newer one."""
+    fields: dict[str, Any] = {"labels": ["a", {"b": None}], "size": 2**63, "half": "\ud800"}
+    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+    path = write_foreign(tmp_path, ID, messages, **fields)
+    path.write_bytes(mark + path.read_bytes())
+
+    for _ in range(2):
+        with store.open(ID) as session:
+            await session.save()
+
+    written = json.loads(path.read_bytes())
+    assert {name: written[name] for name in fields} == fields | {"half": "?"}
+    assert [message["content"] for message in written["messages"]] == ["q", "a"]
+    assert not files_in(tmp_path, "*.damaged-*")
+
+
+async def test_secrets_in_fields_of_a_later_version_are_hidden(tmp_path: Path) -> None:
+    """What is written again is masked as all that is written."""
+    store = SessionStore(tmp_path, mask=lambda text: text.replace("hunter2", "[hidden]"))
+    path = write_foreign(tmp_path, ID, [{"role": "user", "content": "q"}], later={"hunter2": "is hunter2"})
+
+    with store.open(ID) as session:
+        await session.save()
+
+    assert json.loads(path.read_bytes())["later"] == {"[hidden]": "is [hidden]"}
+
+
 async def test_each_damaged_state_is_kept_under_a_name_of_its_own(
     store: SessionStore, tmp_path: Path
 ) -> None:
