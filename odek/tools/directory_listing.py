@@ -63,7 +63,7 @@ def glob(target: Target, pattern: Glob, workspace: Path, *, directories: bool) -
     confirm(target)
     walk = Walk(target.resolved, workspace, trio.from_thread.check_cancelled)
     found = sorted(
-        f"{within(target)}{entry.shown}"
+        f"{within(target)}{entry.shown}{_oddity(entry)}"
         for entry in walk
         if entry.is_directory == directories and pattern.matches(entry.relative)
     )
@@ -134,10 +134,14 @@ def _lines(branch: _Branch, indent: int) -> list[str]:
         count = f" ({below.hidden} {'entry' if below.hidden == 1 else 'entries'})"
         lines.append(f"{pad}{_name(below.entry)}/{count if below.hidden and not below.opened else ''}")
         lines += _lines(below, indent + 1)
-    lines += [f"{pad}{_name(leaf)}{' (link)' if leaf.is_link else ''}" for leaf in branch.leaves]
+    lines += [f"{pad}{_name(leaf)}{' (link)' if leaf.is_link else _oddity(leaf)}" for leaf in branch.leaves]
     if branch.hidden and branch.opened:
         lines.append(f"{pad}… {branch.hidden:,} more")
     return lines
+
+
+def _oddity(entry: Entry) -> str:
+    return f" ({entry.oddity})" if entry.oddity else ""
 
 
 def _name(entry: Entry) -> str:

@@ -35,7 +35,8 @@ class GlobTool(Tool[GlobArguments]):
     name: ClassVar[str] = "glob"
     description: ClassVar[str] = (
         "List files whose path below a directory matches a pattern with *, ?, **, [abc] and {a,b}, sorted "
-        "and as read_file takes them. Files that git ignores are left out, hidden ones are not."
+        "and as read_file takes them. Files that git ignores are left out, hidden ones are not; pipes, "
+        "sockets and devices are marked."
     )
     arguments_type = GlobArguments
 

@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from odek.tools.gitignore import IgnoreRules
 from odek.tools.paths import shown_name
+from odek.tools.regular import kind_of
 
 __all__ = ["Entry", "Walk"]
 
@@ -18,7 +20,8 @@ WALKED_ENTRIES = 200_000
 class Entry(msgspec.Struct, frozen=True):
     """A file or directory. ``relative`` is seen from the start of the walk, with slashes.
 
-    A link is a link here, whatever it leads to.
+    A link is a link here, whatever it leads to. ``oddity`` says of what is neither a file, a
+    directory nor a link what it is, such as "named pipe"; it cannot be read.
     """
 
     path: str
@@ -26,6 +29,7 @@ class Entry(msgspec.Struct, frozen=True):
     is_directory: bool
     is_link: bool = False
     is_regular: bool = False
+    oddity: str = ""
 
     @property
     def shown(self) -> str:
@@ -81,9 +85,16 @@ class Walk:
                     if rules.ignore(item.path, is_directory=is_directory):
                         self.ignored += 1
                     else:
-                        relative = f"{prefix}{item.name}"
-                        regular = item.is_file(follow_symlinks=False)
-                        entries.append(Entry(item.path, relative, is_directory, item.is_symlink(), regular))
+                        entries.append(_entry(item, f"{prefix}{item.name}", is_directory=is_directory))
         except OSError:
             self.unreadable += 1
         return sorted(entries, key=lambda entry: entry.relative)
+
+
+def _entry(item: os.DirEntry[str], relative: str, *, is_directory: bool) -> Entry:
+    is_link, is_regular = item.is_symlink(), item.is_file(follow_symlinks=False)
+    oddity = ""
+    if not (is_directory or is_link or is_regular):
+        with suppress(OSError):  # gone by now
+            oddity = kind_of(item.stat(follow_symlinks=False).st_mode).removeprefix("a ")
+    return Entry(item.path, relative, is_directory, is_link, is_regular, oddity)

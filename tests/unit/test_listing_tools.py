@@ -1,8 +1,10 @@
 """What ``glob`` and ``tree`` show of a directory, with git itself as the judge of what is ignored."""
 
+import contextlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,6 +54,22 @@ async def test_pattern_without_a_slash_matches_at_any_depth(glob: GlobTool, tmp_
     make(tmp_path, "b.py", "a/x/c.py", "a/a.py", ".hidden/d.py", "a/a.txt", ".git/e.py")
 
     assert (await call(glob, pattern="*.py")).content == ".hidden/d.py\na/a.py\na/x/c.py\nb.py"
+
+
+async def test_what_cannot_be_read_as_a_file_is_marked(
+    glob: GlobTool, tree: TreeTool, tmp_path: Path
+) -> None:
+    """A pipe, a socket or a device is shown as what it is, by both tools."""
+    make(tmp_path, "a")
+    os.mkfifo(tmp_path / "b")
+    with socket.socket(socket.AF_UNIX) as server, contextlib.chdir(tmp_path):
+        server.bind("c")
+    (tmp_path / "d").symlink_to("b")
+
+    assert (await call(glob, pattern="*")).content == "a\nb (named pipe)\nc (socket)\nd"
+    assert (await call(tree)).content == "./\n  a\n  b (named pipe)\n  c (socket)\n  d (link)"
+    devices = (await call(glob, pattern="{null,zero}", path="/dev")).content
+    assert devices.splitlines()[:2] == ["/dev/null (device)", "/dev/zero (device)"]
 
 
 async def test_paths_are_as_other_tools_take_them(glob: GlobTool, tmp_path: Path) -> None:
@@ -165,7 +183,7 @@ async def test_pipe_as_gitignore_does_not_block(tree: TreeTool, tmp_path: Path) 
     with trio.fail_after(HANG_SECONDS):
         content = (await call(tree)).content
 
-    assert content == "./\n  a/\n    .gitignore\n    y\n  .gitignore\n[1 ignored by git's rules]"
+    assert content == "./\n  a/\n    .gitignore\n    y\n  .gitignore (named pipe)\n[1 ignored by git's rules]"
 
 
 def walked(start: Path, workspace: Path) -> list[str]:
