@@ -15,7 +15,7 @@ from odek.cli.width import FILE_COLUMNS, list_columns, on_one_line
 from odek.home import home_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import TextIO
 
     from odek.sessions.heads import Head
@@ -104,6 +104,9 @@ def run(arguments: argparse.Namespace) -> int:
             gone = store.delete(arguments.id)
             tell_index([gone.id])
             print("deleted " + _named(gone))
+            if _remembered([gone.id]):
+                short = gone.id[:SHORT_ID_LENGTH]
+                print(f"its summary stays: `odek memory reject {short}` removes it")
         case "trim":
             trimmed = store.trim(arguments.id, arguments.turns)
             tell_index([trimmed.id])
@@ -134,7 +137,20 @@ def _clean_up(store: "SessionStore", days: int) -> int:
     finally:
         tell_index(deleted)
     print(f"sessions deleted: {len(deleted)}" + (f", failed: {failed}" if failed else ""))
+    if kept := _remembered(deleted):
+        print(f"summaries of them that stay: {kept}; `odek memory list --all` shows them")
     return 1 if failed else 0
+
+
+def _remembered(session_ids: "Iterable[str]") -> int:
+    """Count those of deleted sessions of which there is still an episode."""
+    from odek.cli.memory_stores import memory_directory
+    from odek.memory.places import body_name, is_episode_id
+
+    directory = memory_directory()
+    return sum(
+        (directory / body_name(session)).is_file() for session in session_ids if is_episode_id(session)
+    )
 
 
 def _list(directory: str, arguments: argparse.Namespace) -> None:

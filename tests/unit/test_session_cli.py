@@ -12,9 +12,11 @@ import trio
 
 from odek.cli.layout import columns_of
 from odek.cli.main import main
+from odek.memory.episodes import EpisodeStore
 from odek.messages import AssistantMessage, ToolMessage, UserMessage
 from odek.sessions.names import audit_path
 from odek.sessions.store import SessionStore
+from tests.support.episodes import put
 from tests.support.permissions import locked
 from tests.support.sessions import ask, call, conversation, files_in, save_session, write_foreign
 from tests.support.terminal import open_terminal
@@ -235,6 +237,28 @@ def test_cleanup_of_sessions_names_each(home: Path, capsys: Output) -> None:
 
     assert capsys.readouterr().out == "deleted 20260101-old: an old task\nsessions deleted: 1\n"
     assert set(files_in(home / "sessions")) == {"20260101-new.json"}
+
+
+def test_who_deletes_sessions_is_told_what_of_them_is_still_remembered(home: Path, capsys: Output) -> None:
+    """The summary of a session is another thing, which another command removes."""
+    memory = EpisodeStore(home / "memory")
+    for name in ("20260101-one", "20260101-two", "20260101-three"):
+        write_foreign(home / "sessions", name, [{"role": "user", "content": "q"}])
+        if not name.endswith("three"):
+            put(memory, name)
+    long_ago = time.time() - 40 * 86_400
+    for name in ("two", "three"):
+        os.utime(home / f"sessions/20260101-{name}.json", (long_ago, long_ago))
+
+    assert main(["session", "cleanup", "30"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "summaries of them that stay: 1; `odek memory list --all` shows them"
+    )
+    assert main(["session", "delete", "20260101-one"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "its summary stays: `odek memory reject 20260101-one` removes it"
+    )
+    assert main(["memory", "reject", "20260101-one"]) == 0
 
 
 def test_a_session_that_cannot_be_deleted_keeps_no_other(home: Path, capsys: Output) -> None:
