@@ -12,22 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from odek.errors import ToolError
-from odek.patterns import late_pattern
+from odek.tools.git_places import read_text, rules_besides
 from odek.tools.globs import PathPattern
-from odek.tools.regular import open_regular
 
-__all__ = ["PLACES", "IgnoreRules", "parse_rules", "personal_rules"]
-
-RULES_BYTES = 1024 * 1024
-"""Read of one file of rules; more is not rules but an accident."""
-
-PLACES = ("HOME", "XDG_CONFIG_HOME")
-"""Variables that say where a person's own rules lie."""
-
-_SETTING = late_pattern(
-    r"""(?mi)^[ \t]*(?:\[[ \t]*(?P<section>[^\]\n]*?)[ \t]*\]|excludesfile[ \t]*=[ \t]*(?P<file>.*))"""
-)
+__all__ = ["IgnoreRules", "parse_rules"]
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -60,28 +48,6 @@ def _without_trailing_blanks(line: str) -> str:
     return line[: len(kept) + escapes % 2]  # a backslash keeps the blank behind it
 
 
-def personal_rules() -> Path | None:
-    """Return the file of the rules that a person has for all repositories; it need not be there.
-
-    It is ``core.excludesFile`` of their git configuration, files that this includes left aside.
-    """
-    try:
-        home = Path.home()
-    except RuntimeError:  # nobody has a home here
-        return None
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config", "git")
-    named = ""
-    for file in (config / "config", home / ".gitconfig"):
-        section = ""
-        for match in _SETTING.finditer(_read(file)):
-            section = section if match["section"] is None else match["section"].lower()
-            if match["file"] is not None and section == "core":
-                named = match["file"].partition(" #")[0].partition(" ;")[0].strip(' \t\r"')
-    if named.startswith("~/"):
-        return home / named[2:]
-    return Path(named) if named.startswith("/") else config / "ignore"
-
-
 class IgnoreRules:
     """The rules in force in one directory: those of git, from the repository's root down."""
 
@@ -100,8 +66,8 @@ class IgnoreRules:
         if root is None:
             root = workspace if directory.is_relative_to(workspace) else directory
         rules = cls()
-        for file in (personal_rules(), root / ".git" / "info" / "exclude"):
-            rules = rules if file is None else rules.with_file(root, file)
+        for file in rules_besides(root):
+            rules = rules.with_file(root, file)
         for path in reversed(above[: above.index(root)]):
             rules = rules.with_file(path.parent, path.parent / ".gitignore")
             if rules.ignore(str(path), is_directory=True):
@@ -110,7 +76,7 @@ class IgnoreRules:
 
     def with_file(self, directory: Path, file: Path) -> "IgnoreRules":
         """Return these rules and those that ``file`` sets for everything below ``directory``."""
-        rules = tuple(reversed(list(parse_rules(_read(file)))))
+        rules = tuple(reversed(list(parse_rules(read_text(file)))))
         if not rules:
             return self
         return IgnoreRules(((f"{directory}/".replace("//", "/"), rules), *self._chain))
@@ -128,12 +94,3 @@ class IgnoreRules:
                 if rule.pattern.matches(names if rule.anchored else names[-1:]):
                     return not rule.negated
         return False
-
-
-def _read(file: Path) -> str:
-    """Return the text of ``file``, "" where there is none or nothing that could be read."""
-    try:
-        with open_regular(file, file.name) as opened:
-            return opened.read(RULES_BYTES).decode("utf-8", "surrogateescape")
-    except (ToolError, OSError):
-        return ""

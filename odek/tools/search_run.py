@@ -11,7 +11,7 @@ import trio
 
 from odek.errors import ToolError
 from odek.text import first_line
-from odek.tools.gitignore import PLACES
+from odek.tools.git_places import PLACES
 from odek.tools.paths import Target, locate, mode_of
 from odek.tools.regex_search import SearchReport, SearchRequest
 from odek.tools.regular import kind_of

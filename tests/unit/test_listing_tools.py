@@ -282,6 +282,36 @@ async def test_what_a_person_ignores_everywhere_is_left_out(
     assert found.content == "keep.log\n1: word"
 
 
+@needs_git
+def test_rules_of_the_repository_itself_hold_wherever_they_lie(tmp_path: Path) -> None:
+    """Linked worktrees and submodules have theirs elsewhere, and a repository may name a file of its own."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_SYSTEM": "/dev/null",
+    }
+    main, linked, inner = tmp_path / "main", tmp_path / "linked", tmp_path / "main" / "inner"
+
+    def git(*words: str) -> None:
+        own = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "protocol.file.allow=always")
+        subprocess.run(["git", "-C", main, *own, *words], check=True, env=environment, capture_output=True)
+
+    git_files(main, environment)
+    git("commit", "--allow-empty", "-m", "first")
+    git("worktree", "add", str(linked))
+    git("submodule", "add", str(main), "inner")
+    (main / ".git" / "info" / "exclude").write_text("*.log\n")
+    (main / ".git" / "modules" / "inner" / "info" / "exclude").write_text("*.tmp\n")
+    (tmp_path / "rules").write_text("*.bak\n")
+    git("config", "core.excludesFile", str(tmp_path / "rules"))
+
+    for directory, expected in ((main, ["a.tmp"]), (linked, ["a.tmp"]), (inner, ["a.bak", "a.log"])):
+        make(directory, "a.log", "a.tmp", "a.bak")
+        others = [name for name in walked(directory, directory) if name.startswith("a.")]
+        assert others == expected
+        assert set(others) <= set(git_files(directory, environment))
+
+
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with files to be ignored."""
