@@ -221,7 +221,8 @@ class _Response:
                     if self._connecting is not None:  # the library forgets it when cancelled inside TLS
                         await self._connecting.aclose()
         except httpx2.RequestError as error:
-            self.broken = _fault_of_error(error, self._endpoint)
+            # Just closed, as by a server that died: the verdict has words for that.
+            self.broken = None if _was_closed(error) else _fault_of_error(error, self._endpoint)
         if self._refusal is not None:  # whatever became of its body
             self.fault = self._refused(self._refusal)
         elif self._scope.cancelled_caught and not self._sent:
@@ -304,6 +305,11 @@ def _fault_of_error(error: httpx2.RequestError, endpoint: Endpoint) -> Fault:
             return Fault(f"{host} broke the rules of HTTP: {reason}")
         case _:
             return Fault(f"the connection to {host} broke: {reason}")
+
+
+def _was_closed(error: httpx2.RequestError) -> bool:
+    """Whether the server only closed the connection too early; h11 tells it in words alone."""
+    return isinstance(error, httpx2.RemoteProtocolError) and "without sending" in str(error)
 
 
 def _is_refused_handshake(error: BaseException) -> bool:

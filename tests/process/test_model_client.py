@@ -184,6 +184,27 @@ async def test_after_the_first_text_nothing_is_tried_again(end: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("answer", "place"),
+    [
+        (raw_bytes(b""), "without"),
+        (raw_bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n"), "without"),
+        (raw_bytes(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ndata"), "without"),
+        (
+            raw_bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n" + chunk({"content": "Hello"})),
+            "inside",
+        ),
+    ],
+    ids=["nothing", "no body", "half a chunk", "half an answer"],
+)
+async def test_a_server_that_closes_too_early_is_told_in_plain_words(answer: Answer, place: str) -> None:
+    """Nobody has to know HTTP to read that a server died."""
+    async with open_scripted_endpoint([answer], max_retries=0) as (model, server):
+        assert str(await failure_of(model)) == (
+            f"127.0.0.1:{server.port} ended the connection {place} an answer"
+        )
+
+
+@pytest.mark.parametrize(
     "content",
     [
         {"reasoning_content": "hm"},
