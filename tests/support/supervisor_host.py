@@ -5,6 +5,7 @@ event: its name and the child's pid or task.
 """
 
 import os
+import resource
 import sys
 from pathlib import Path
 
@@ -26,7 +27,9 @@ def show(event: SupervisorEvent) -> None:
 
 
 async def main(kind: str, directory: Path) -> None:
-    """Run the faults that last, all at once, and then sit there."""
+    """Run all faults at once."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # it has several open for each child
     async with open_spawner(kind) as spawner:
         supervisor = Supervisor(spawner, max_concurrency=40)
         tasks = [
@@ -39,7 +42,6 @@ async def main(kind: str, directory: Path) -> None:
             for name, fault in FAULTS.items()
         ]
         await supervisor.run(tasks, show)
-        await trio.sleep_forever()
 
 
 if __name__ == "__main__":
