@@ -10,6 +10,7 @@ from typing import Any, get_args, get_origin
 
 import msgspec
 
+from odek.config.addresses import is_address
 from odek.config.keys import Key, bare, describe_type, sections, table
 from odek.config.section import Section
 from odek.config.settings import UNUSED
@@ -81,7 +82,13 @@ class Checker:
 
         A ``hidden`` value is not shown in the note, nor is that of a secret key.
         """
-        return self._value(label, key.annotation, raw, secret=hidden or key.facets.secret)
+        secret = hidden or key.facets.secret
+        value = self._value(label, key.annotation, raw, secret=secret)
+        if key.facets.is_address and isinstance(value, str):
+            value = value.strip()
+            if value and not is_address(value):
+                return self._refuse(label, key.annotation, raw, secret=secret)
+        return value
 
     def _value(self, label: str, annotation: Any, raw: Any, *, secret: bool) -> Any:
         base = bare(annotation)
@@ -141,10 +148,13 @@ class Checker:
         try:
             return msgspec.convert(value, annotation)
         except msgspec.ValidationError:
-            # The raw text is shown, not what it became: that may be a secret.
-            got = "something else (not shown)" if secret else _shown(raw)
-            self.report(label, f"expected {describe_type(annotation)}, got {got}")
-            return _INVALID
+            return self._refuse(label, annotation, raw, secret=secret)
+
+    def _refuse(self, label: str, annotation: Any, raw: Any, *, secret: bool) -> Invalid:
+        # The raw text is shown, not what it became: that may be a secret.
+        got = "something else (not shown)" if secret else _shown(raw)
+        self.report(label, f"expected {describe_type(annotation)}, got {got}")
+        return _INVALID
 
     @staticmethod
     def _whole(value: Any) -> Any:

@@ -20,7 +20,8 @@ class Facets(msgspec.Struct, frozen=True):
 
     ``env`` is a name beside the general ``ODEK_<SECTION>_<KEY>``, ``flag`` the option of
     ``odek run``. Values of an ``additive`` list add up over the layers. ``expected``
-    stands in for the description of the type in an error.
+    stands in for the description of the type in an error. Blanks around what ``is_address``
+    are no part of it.
     """
 
     project: ProjectRule = "free"
@@ -29,6 +30,7 @@ class Facets(msgspec.Struct, frozen=True):
     env: str = ""
     flag: str = ""
     expected: str = ""
+    is_address: bool = False
 
 
 def setting(meaning: str, facets: Facets = Facets(), **bounds: Any) -> Meta:  # noqa: B008 - frozen
@@ -39,7 +41,8 @@ def setting(meaning: str, facets: Facets = Facets(), **bounds: Any) -> Meta:  # 
 def address(meaning: str, example: str, **facets: Any) -> Meta:
     """Return the annotation of the address of a server; empty where there is none."""
     expected = f"an http or https URL such as {example}"
-    return setting(meaning, Facets(expected=expected, **facets), pattern=r"^(https?://[^\s/]\S*)?$")
+    known = Facets(expected=expected, is_address=True, **facets)
+    return setting(meaning, known, pattern=r"^\s*(https?://[^\s/]\S*)?\s*$")
 
 
 def credential(meaning: str, **facets: Any) -> Meta:

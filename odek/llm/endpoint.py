@@ -5,13 +5,14 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import msgspec
 
+from odek.config.addresses import endpoint_url, is_address
 from odek.config.settings import LlmSettings, PriceSettings
 from odek.errors import ConfigError
 from odek.llm.profiles import ModelProfile, profile_of
 
-__all__ = ["Endpoint", "is_loopback"]
+__all__ = ["COMPLETIONS_PATH", "Endpoint", "is_loopback"]
 
-_PATH = "/chat/completions"
+COMPLETIONS_PATH = "/chat/completions"
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,12 +36,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.model:
             raise ConfigError(f"no model is named for {self.host or 'the endpoint'}; use --model")
-        try:
-            parts = urlsplit(self.base_url)
-            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            usable = False
-        if not usable or not self.base_url.isprintable() or " " in self.base_url:
+        if not is_address(self.base_url):
             raise ConfigError(
                 f"base_url {_without_user(self.base_url)!r} is no address of an endpoint;"
                 " it must look like http://localhost:11434/v1"
@@ -56,9 +52,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def url(self) -> str:
         """The address that requests go to."""
-        parts = self._parts
-        path = parts.path.rstrip("/")
-        return urlunsplit(parts._replace(path=path if path.endswith(_PATH) else path + _PATH, fragment=""))
+        return endpoint_url(self.base_url, COMPLETIONS_PATH)
 
     @property
     def shown_url(self) -> str:

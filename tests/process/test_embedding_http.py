@@ -272,6 +272,7 @@ def test_a_space_has_a_name_that_keeps_the_address_to_itself(tmp_path: Path) -> 
         given = {"base_url": "http://me:pass@host/v1", "model": "nomic", **more}
         return HttpEmbedder(EmbeddingSettings(provider="http", **given), tmp_path).fingerprint
 
+    assert named() == named(base_url="http://me:pass@host/v1/chat/completions") == named(dims=0)
     names = {named(), named(model="other"), named(dims=4), named(base_url="http://host/v2")}
     assert len(names) == 4
     assert "pass" not in "".join(names)

@@ -67,6 +67,30 @@ def test_a_wrong_value_is_named_with_what_was_expected(text: str, line: str) -> 
     assert problems_of(home=text) == [f"{HOME}: {line}"]
 
 
+@pytest.mark.parametrize("given", ["host:80", "ftp://host", "http://ho st/v1", "http://h:99999", "http://"])
+def test_what_is_no_address_is_refused_in_every_section(given: str) -> None:
+    """One line shows what an address looks like, and what is there."""
+    text = msgspec.json.encode({"embedding": {"base_url": given}, "guard": {"url": given}}).decode()
+    assert problems_of(home=text) == [
+        f'{HOME}: {key}: expected an http or https URL such as {example}, got "{given}"'
+        for key, example in (
+            ("embedding.base_url", "http://localhost:11434/v1"),
+            ("guard.url", "http://127.0.0.1:8080/detect"),
+        )
+    ]
+
+
+@pytest.mark.parametrize("given", [" http://host/v1", "http://host/v1\n", "\t${ROOT} "])
+def test_blanks_around_an_address_are_no_part_of_it(given: str) -> None:
+    """Files of variables leave a line end behind, and people paste; every address is read alike."""
+    text = msgspec.json.encode(
+        {"base_url": given, "embedding": {"base_url": given}, "guard": {"long_url": given}}
+    ).decode()
+    config = made_of(home=text, environ={"ROOT": "http://host/v1"}).config
+    assert {config.base_url, config.embedding.base_url, config.guard.long_url} == {"http://host/v1"}
+    assert made_of(environ={"ODEK_BASE_URL": " "}).config.base_url == ""
+
+
 @pytest.mark.parametrize(
     ("text", "guess"),
     [

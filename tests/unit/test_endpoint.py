@@ -13,6 +13,8 @@ from odek.llm.endpoint import Endpoint
         ("https://api.example.com/v1", "https://api.example.com/v1/chat/completions"),
         ("https://api.example.com/v1/", "https://api.example.com/v1/chat/completions"),
         ("http://localhost:11434", "http://localhost:11434/chat/completions"),
+        ("https://api.example.com/v1/chat/completions/", "https://api.example.com/v1/chat/completions"),
+        ("http://localhost:11434/v1/embeddings", "http://localhost:11434/v1/chat/completions"),
         ("http://[::1]:8080/v1/chat/completions", "http://[::1]:8080/v1/chat/completions"),
         ("https://x.example.com/d?api-version=7", "https://x.example.com/d/chat/completions?api-version=7"),
     ],
