@@ -142,7 +142,9 @@ async def _show(layer: "ExtendedLayer", arguments: argparse.Namespace) -> int:
 
 
 async def _search(layer: "ExtendedLayer", arguments: argparse.Namespace) -> int:
-    found = await layer.memory.search(" ".join(arguments.query))
+    from odek.cli.found import query_of
+
+    found = await layer.memory.search(query_of(arguments.query))
     return _print_atoms([each.atom for each in found], arguments, "no atom is about it")
 
 

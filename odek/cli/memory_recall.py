@@ -4,6 +4,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from odek.cli.found import query_of
 from odek.cli.memory_stores import memory_directory, run_with_setup, say, shown_time
 from odek.cli.options import whole_number
 
@@ -51,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Carry out the action."""
     match arguments.memory_action:
         case "search":
-            return _with_memory(lambda memory: _search(memory, " ".join(arguments.query), arguments))
+            query = query_of(arguments.query)
+            return _with_memory(lambda memory: _search(memory, query, arguments))
         case "why":
             return _why(arguments)
         case _:

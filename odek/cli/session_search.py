@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -15,11 +14,9 @@ __all__ = ["run"]
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what is found, best first."""
-    from odek.errors import StoreError
+    from odek.cli.found import highlighted, query_of
 
-    query = " ".join(arguments.query)
-    if not re.search(r"\w", query):
-        raise StoreError(f"{query!r} holds no word to look for")
+    query = query_of(arguments.query)
     result = _find(query, arguments.limit)
     if result.skipped:
         print(f"odek: {result.skipped:,} sessions were not looked at in time; ask again", file=sys.stderr)
@@ -28,8 +25,6 @@ def run(arguments: argparse.Namespace) -> int:
 
         print(json.dumps(msgspec.to_builtins(result), indent=2, ensure_ascii=False))
         return 0
-    from odek.cli.found import highlighted
-
     for hit in result.hits:
         untrusted = ", took in outside content" if hit.untrusted else ""
         print(f"{hit.session}  {hit.day}, turn {hit.turn}{untrusted}\n    {highlighted(hit.passage, query)}")

@@ -65,6 +65,15 @@ def test_a_fact_about_nothing_is_refused_with_what_to_type(
     assert not (home / "memory").exists()
 
 
+@pytest.mark.parametrize("query", ["", " ", "?!"])
+def test_a_search_for_no_word_is_refused(home: Path, capsys: pytest.CaptureFixture[str], query: str) -> None:
+    """No model is asked to order what nothing was asked about."""
+    assert main(["memory", "search", query]) == 1
+
+    assert "holds no word to look for" in capsys.readouterr().err
+    assert not (home / "memory").exists()
+
+
 def test_facts_are_shown_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With --json before or behind the action the output is one JSON object."""
     main(["memory", "facts", "add", "env", "CI runs Python 3.11", "--json"])
