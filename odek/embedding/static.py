@@ -124,21 +124,29 @@ class StaticEmbedder:
         import numpy as np
 
         try:
-            vocabulary = msgspec.json.decode(self._names.read_bytes(), type=_PiecesFile).model.vocab
+            self._pieces = read_pieces(self._names, self._shape[0])
             matrix = np.memmap(self._weights, "<f2", "r", self._offset, self._shape)
         except (OSError, ValueError, msgspec.MsgspecError) as error:
             raise EmbeddingError(f"cannot read the word vectors of {_PACKAGE}: {error}") from error
-        size = self._shape[0]
-        # The pieces of no letters, <s> or <0x0A>, say nothing; a number beyond the matrix has no vector.
-        self._pieces = WordPieces(
-            {
-                name: number
-                for name, number in vocabulary.items()
-                if 0 <= number < size and not name.startswith("<")
-            }
-        )
         self._matrix = matrix
         return matrix
+
+
+def read_pieces(file: Path, size: int) -> WordPieces:
+    """Return the pieces that ``file`` names, of ``size`` vectors.
+
+    Raises:
+        OSError, ValueError, msgspec.MsgspecError: it cannot be read, or names none.
+    """
+    vocabulary = msgspec.json.decode(file.read_bytes(), type=_PiecesFile).model.vocab
+    # The pieces of no letters, <s> or <0x0A>, say nothing; a number beyond the matrix has no vector.
+    return WordPieces(
+        {
+            name: number
+            for name, number in vocabulary.items()
+            if 0 <= number < size and not name.startswith("<")
+        }
+    )
 
 
 def _by_script(text: str) -> tuple[str, set[str]]:

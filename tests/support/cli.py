@@ -62,7 +62,8 @@ class Running:
                     )
                 await self._grown.wait()
 
-    async def _read(self, stream: trio.abc.ReceiveStream, into: bytearray) -> None:
+    async def read_all(self, stream: trio.abc.ReceiveStream, into: bytearray) -> None:
+        """Read ``stream`` to its end."""
         async with stream:
             async for data in stream:
                 into += data
@@ -136,8 +137,8 @@ class Odek:
         assert process.stdout is not None
         assert process.stderr is not None
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(running._read, process.stdout, running.stdout)
-            nursery.start_soon(running._read, process.stderr, running.stderr)
+            nursery.start_soon(running.read_all, process.stdout, running.stdout)
+            nursery.start_soon(running.read_all, process.stderr, running.stderr)
             try:
                 yield running
             finally:
