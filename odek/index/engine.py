@@ -5,13 +5,13 @@ the texts answers until it is there again. A rebuild makes a new generation asid
 over what changed meanwhile, and puts it in the place of the old one, which answers so long.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from odek.errors import StoreBusyError
-from odek.index.damage import IndexDamagedError
+from odek.index.damage import IndexDamagedError, translated
 from odek.index.document import ANY, Document, Filter, Hit, cleaned
 from odek.index.fusion import fuse
 from odek.index.generations import Generations
@@ -117,16 +117,20 @@ class Index:
         *,
         floor: float = RELEVANCE_FLOOR,
         vector: "Vector | None" = None,
+        beside: Sequence[Document] = (),
     ) -> list[Hit]:
         """Return the documents that ``query`` is about, best first, and none below the ``floor``.
 
         With its ``vector`` documents that are close to it are found too, whatever their words.
         Where there are no vectors to compare with, words alone decide.
+
+        The few documents ``beside``, which are new or changed and cannot be added now, count instead of
+        what the index has of them.
         """
         lexical = self._generations.refresh()
-        found = self._found(lexical, query, count, where, floor, vector)
-        if found is not None:
-            return found
+        found = self._found(lexical, query, count + len(beside), where, floor, vector)
+        if lexical is not None and found is not None:
+            return self._with(beside, found, lexical, query, count, where, floor) if beside else found
         return [hit for hit in scan(self._source(), query, count, where) if hit.relevance >= floor]
 
     def search_warm(
@@ -289,6 +293,28 @@ class Index:
         except IndexDamagedError as error:
             self._generations.give_up(error)
             return None
+
+    def _with(
+        self,
+        beside: Sequence[Document],
+        found: list[Hit],
+        lexical: LexicalIndex,
+        query: str,
+        count: int,
+        where: Filter,
+        floor: float,
+    ) -> list[Hit]:
+        """Return the best of what was ``found`` and of the documents ``beside``."""
+        here = {document.id: cleaned(document) for document in beside}
+        try:
+            with translated(lexical.directory):
+                scanned = scan(here.values(), query, count, where, others=lexical.snapshot.corpus(where))
+        except IndexDamagedError as error:
+            self._generations.give_up(error)
+            return found[:count]
+        hits = [hit for hit in found if hit.id not in here]
+        hits += [hit for hit in scanned if hit.relevance >= floor]
+        return sorted(hits, key=lambda hit: -hit.relevance)[:count]
 
     def _ranked(
         self,

@@ -1,10 +1,11 @@
 """How telling a term is, by how many texts have it. Kept, because a question asks for it a hundred times."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
-__all__ = ["Frequencies", "Rarities", "rarities_of"]
+__all__ = ["Corpus", "Frequencies", "Rarities", "rarities_of"]
 
 # Half a megabyte each: a question shares small words with the one before it, and a turn asks the same
 # several times.
@@ -37,6 +38,13 @@ class Frequencies(dict[str, int]):
             self.clear()
         frequency = self[term] = self._count(term)
         return frequency
+
+
+class Corpus(NamedTuple):
+    """The texts that are searched: how many they are, and for every term how many of them have it."""
+
+    size: int
+    frequencies: Mapping[str, int]
 
 
 @lru_cache(maxsize=16)

@@ -11,6 +11,7 @@ import msgspec
 
 from odek.index.document import Document, Filter, Hit
 from odek.index.query import RELEVANCE_OF_KIND, Plan, ask, plan
+from odek.index.rarity import Corpus, Frequencies
 from odek.index.records import LENGTH_TERMS
 from odek.index.tokens import index_terms
 from odek.index.units import ALONE, Part, fused, parts_of, scope_of, scopes_of, units_of
@@ -22,6 +23,9 @@ _K1 = 1.2
 _B = 0.75
 
 
+NOTHING = Corpus(0, Counter())
+
+
 class _Scanned(msgspec.Struct, frozen=True):
     part: Part
     text: str
@@ -29,8 +33,13 @@ class _Scanned(msgspec.Struct, frozen=True):
     length: int
 
 
-def scan(documents: Iterable[Document], query: str, count: int, where: Filter) -> list[Hit]:
-    """Return the documents that are about ``query``, best first; ``relevance`` as the index has it."""
+def scan(
+    documents: Iterable[Document], query: str, count: int, where: Filter, *, others: Corpus = NOTHING
+) -> list[Hit]:
+    """Return the documents that are about ``query``, best first; ``relevance`` as the index has it.
+
+    ``others`` are texts that say how telling a term is and are not searched.
+    """
     known = {document.id: document for document in documents}.values()
     units = {document.id: _scanned(document) for document in known}
     average = sum(unit.length for each in units.values() for unit in each) / max(
@@ -38,8 +47,9 @@ def scan(documents: Iterable[Document], query: str, count: int, where: Filter) -
     )
     scopes = scopes_of(where)
     counted = [unit for document in known if scope_of(document) in scopes for unit in units[document.id]]
-    frequencies = Counter(term for unit in counted for term in unit.terms)
-    planned = plan(ask(query), len(counted), frequencies)
+    here = Counter(term for unit in counted for term in unit.terms)
+    frequencies = Frequencies(lambda term: here[term] + others.frequencies[term])
+    planned = plan(ask(query), len(counted) + others.size, frequencies)
     score = partial(_score, planned, average)
     hits = [
         hit

@@ -16,7 +16,7 @@ from odek.index.damage import translated
 from odek.index.document import Filter, key_of
 from odek.index.query import Asked, Plan, plan
 from odek.index.ranking import Candidate, by_document
-from odek.index.rarity import Frequencies, rarities_of
+from odek.index.rarity import Corpus, Frequencies, rarities_of
 from odek.index.records import HEAD, LENGTH_TERM, Stored
 from odek.index.units import SCOPES, scopes_of
 
@@ -97,7 +97,7 @@ class Snapshot:
         units = count * (_UNITS_PER_ATOM if where.kinds == ("atom",) else _UNITS_PER_DOCUMENT)
         limit = min(max(_MIN_UNITS, units), max(self.size, 1))
         with translated(self._directory):
-            planned = self._plan(asked, where)
+            planned = plan(asked, *self.corpus(where))
             while planned.terms:
                 hits = self._hits(planned, where, limit, count)
                 is_cut = len(hits) == limit < self.size
@@ -154,9 +154,10 @@ class Snapshot:
         """Return what asks for one term."""
         return self._queries.term_query(self._schema, field, term, "basic")
 
-    def _plan(self, asked: Asked, where: Filter) -> Plan:
+    def corpus(self, where: Filter) -> Corpus:
+        """Return all units of a filter's scopes; those that have a term are counted when it is asked for."""
         scopes = self._scopes(where)
-        return plan(asked, sum(self._sizes[scope] for scope in scopes), self._frequencies_in(scopes))
+        return Corpus(sum(self._sizes[scope] for scope in scopes), self._frequencies_in(scopes))
 
     def _hits(self, planned: Plan, where: Filter, limit: int, count: int) -> list[tuple[float, Any]]:
         """Return the best units, so many as ``limit``: score and address, best first."""

@@ -12,7 +12,7 @@ from odek.index.document import Filter
 from odek.index.document import Hit as IndexHit
 from odek.memory.episode_reader import EpisodeReader
 from odek.memory.index_texts import subject_of
-from odek.memory.memory_index import MemoryIndex
+from odek.memory.memory_index import FRESH_SECONDS, MemoryIndex
 from odek.memory.recall import Considered, Hit
 from odek.memory.shelf import Shelf, Shelved
 from odek.memory.watch import Scan
@@ -21,6 +21,9 @@ __all__ = ["EpisodeFinder", "FoundEpisodes"]
 
 _ALL = Filter(kinds=("episode",))
 _TRUSTED = Filter(kinds=("episode",), trusted_only=True)
+
+ASKED_AGAIN_SECONDS = 0.05
+"""A question waits so long for who kept the index from being written at the one before."""
 
 _T = TypeVar("_T")
 
@@ -50,6 +53,7 @@ class EpisodeFinder:
         self._shelf = Shelf(directory, episodes, list_is_indexed)
         self._limiter = limiter
         self._seen: Scan | None = None
+        self._beside: tuple[str, ...] = ()  # of what was seen, what others keep from being indexed
 
     async def find(
         self, query: str, seen: Scan, count: int, *, floor: float, explain: bool = False
@@ -63,14 +67,16 @@ class EpisodeFinder:
         Raises:
             StoreError: there is no index, and searching the texts themselves takes too long.
         """
-        if seen is not self._seen:
-            await self._index.freshen(_ALL.kinds, seen=seen)
-            self._seen = seen
-        hits = await self._index.search(query, count, _TRUSTED, floor=floor)
+        if seen is not self._seen or self._beside:
+            seconds = ASKED_AGAIN_SECONDS if self._beside else FRESH_SECONDS
+            left = await self._index.freshen(_ALL.kinds, seen=seen, seconds=seconds)
+            self._seen, self._beside = seen, left.ids
+        hits = await self._index.search(query, count, _TRUSTED, floor=floor, beside=self._beside)
         episodes = await self._episodes(hits)
         if changed := [hit.id for hit in hits if not _is_current(hit, episodes[hit.id])]:
-            await self._index.freshen(_ALL.kinds, only=changed)
-            hits = await self._index.search(query, count, _TRUSTED, floor=floor)
+            left = await self._index.freshen(_ALL.kinds, only=changed)
+            beside = {*self._beside, *left.ids}
+            hits = await self._index.search(query, count, _TRUSTED, floor=floor, beside=beside)
             episodes = await self._episodes(hits)
         found = tuple(
             Hit(each.document, hit.relevance, "" if hit.passage in each.document.text else hit.passage)

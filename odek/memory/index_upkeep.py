@@ -4,12 +4,12 @@ A missing index begins with short forms of the texts, so that it answers soon; t
 texts follow as if they had changed. Whatever step a process dies at, the next goes on.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,7 +17,8 @@ from odek.errors import StoreBusyError, StoreError
 from odek.index.document import Document, Filter, Kind
 from odek.memory.catalogue import Catalogue
 from odek.memory.episode_reader import EpisodeReader
-from odek.memory.index_texts import EpisodeTexts, Look, Sessions, Texts, document_id, subject_of
+from odek.memory.index_differences import Comparison, Difference, marks_beside
+from odek.memory.index_texts import EpisodeTexts, Look, Sessions, Texts, document_id
 from odek.memory.watch import Scan
 from odek.storage.files import ensure_directory
 from odek.storage.locks import HeldLock, hold
@@ -39,20 +40,21 @@ EPISODES: tuple[Kind, ...] = ("episode",)
 STEP_CHARACTERS = 250_000
 """Written at once, in about half a second. Smaller steps make more segments, which are merged again."""
 
+FEW_TEXTS = 16
+"""Read and searched without an index in some 20 ms, unless their sessions are long."""
+
 
 class Left(msgspec.Struct, frozen=True):
     """What is still to be done: ``texts`` are to be read again; or there ``is_missing`` an index at all.
 
-    It ``is_others`` when another process is at it.
+    It ``is_others`` when another process, or a merge, keeps it from being written now. If that is little,
+    ``ids`` are the documents: they can be read and searched themselves.
     """
 
     texts: int = 0
     is_missing: bool = False
     is_others: bool = False
-
-
-_Difference: TypeAlias = tuple[Texts, str, str | None]
-"""The texts, the id of a document, and its new version or None."""
+    ids: tuple[str, ...] = ()
 
 
 class IndexUpkeep:
@@ -82,6 +84,7 @@ class IndexUpkeep:
         self._texts = tuple(texts)
         self._poll = poll
         self._catalogue = Catalogue(directory)
+        self._compared = Comparison(self._texts, self._catalogue)
         self._lock = directory / "texts.lock"
         self._writer: Index | None = None
         self._merging: HeldLock | None = None
@@ -91,6 +94,10 @@ class IndexUpkeep:
     def kinds(self) -> tuple[Kind, ...]:
         """What is indexed."""
         return tuple(texts.kind for texts in self._texts)
+
+    def another(self) -> "IndexUpkeep":
+        """Return one for another thread: the two take turns as processes do."""
+        return IndexUpkeep(self.directory, self._texts, self._look, space=self._space, poll=self._poll)
 
     def open(self) -> "Index":
         """Return the index for searching, apart from the one that is written to; it scans nothing.
@@ -136,27 +143,44 @@ class IndexUpkeep:
             StoreError: the index cannot be written, or the texts cannot be listed.
         """
         deadline = monotonic() + seconds
-        left, marks = self._differences(kinds, only, self._look(seen))
-        if not left:
+        left, marks = self._compared.differences(kinds, only, self._look(seen))
+        if not self.directory.is_dir():
+            return Left(len(left), is_missing=bool(left))
+        if not left and only is None:
             self._settle(marks)
             return Left()
-        if not self.directory.is_dir():
-            return Left(len(left), is_missing=True)
+        if self.is_merging:
+            return _left_to_others(left)
         try:
             with self._exclusive(seconds):
-                if self._catalogue.is_outdated:  # another process was at it
-                    listed = seen if seen is not None and not seen.is_whole else None
-                    left, marks = self._differences(kinds, only, self._look(listed))
+                if only is not None:  # another may just have indexed what is gone by now
+                    left, marks = self._compared.differences(kinds, only, self._look(seen))
+                elif self._catalogue.is_outdated:  # what has changed since is seen the next time
+                    left, marks = self._compared.without_done(left), {}
                 if left and self._index().needs_rebuild:
                     return Left(len(left), is_missing=True)
                 while left:
                     left = self._step(left, leave_merge=leave_merge)
                     if monotonic() >= deadline or self.is_merging:
                         break
-                self._catalogue.settle(_without_kinds_of(left, marks))
+                self._catalogue.settle(marks_beside(left, marks))
         except StoreBusyError:
-            return Left(len(left), is_others=True)
+            return _left_to_others(left)
+        except StoreError:
+            if self.directory.is_dir():
+                raise
+            return Left(len(left), is_missing=True)  # it was removed meanwhile
         return Left(len(left))
+
+    def read(self, document_ids: Collection[str]) -> list[Document]:
+        """Return of some documents what there is to be indexed, whatever the index has of them."""
+        found = [
+            texts.read(name)
+            for texts in self._texts
+            for name in document_ids
+            if name.startswith(document_id(texts.kind, ""))
+        ]
+        return [document for document in found if document is not None]
 
     @property
     def is_merging(self) -> bool:
@@ -165,6 +189,8 @@ class IndexUpkeep:
 
     def finish_merge(self) -> None:
         """Wait for the merge that was left under way, and let others write; without one do nothing.
+
+        ``catch_up``, ``settle`` and ``read`` may be called meanwhile in another thread.
 
         Raises:
             StoreError: the index cannot be written.
@@ -184,7 +210,9 @@ class IndexUpkeep:
         """
         look = self._look(seen)
         return any(
-            self._is_marked(texts.kind, texts.mark(look)) for texts in self._texts if texts.kind == kind
+            self._compared.is_marked(texts.kind, texts.mark(look))
+            for texts in self._texts
+            if texts.kind == kind
         )
 
     def settle(self, seen: Scan | None = None) -> None:
@@ -195,8 +223,8 @@ class IndexUpkeep:
         """
         look = self._look(seen)
         kinds = self.kinds if look.is_whole else EPISODES  # sessions have no list of their own
-        left, marks = self._differences(kinds, None, look)
-        self._settle(_without_kinds_of(left, marks))
+        left, marks = self._compared.differences(kinds, None, look)
+        self._settle(marks_beside(left, marks))
 
     def build(self, *, afresh: bool = False) -> None:
         """Make the index of the texts in short, if there is none or it is wanted ``afresh``.
@@ -248,47 +276,9 @@ class IndexUpkeep:
         except ValueError as error:
             raise StoreError(f"the vectors cannot be used: {error}") from error
 
-    def _differences(
-        self, kinds: Collection[Kind], only: Collection[str] | None, look: Look
-    ) -> tuple[list[_Difference], dict[str, str]]:
-        """Return what differs, and by kind the marks for when nothing does."""
-        found: list[_Difference] = []
-        marks: dict[str, str] = {}
-        for texts in self._texts:
-            if texts.kind not in kinds:
-                continue
-            # Before the versions: what changes in between has another.
-            mark = texts.mark(look) if only is None else ""
-            if self._is_marked(texts.kind, mark):
-                continue
-            prefix, known = document_id(texts.kind, ""), self._catalogue.read()
-            subjects: Collection[str] | None
-            if only is None:
-                subjects = texts.changed_since(self._catalogue.marks().get(texts.kind, ""), look)
-            else:
-                subjects = [subject_of(name) for name in only if name.startswith(prefix)]
-            if subjects is None:
-                mine = {name: version for name, version in known.items() if name.startswith(prefix)}
-            else:
-                asked = [document_id(texts.kind, subject) for subject in subjects]
-                mine = {name: known[name] for name in asked if name in known}
-            wanted = texts.versions(mine, look, subjects)
-            if mark and wanted.final:
-                marks[texts.kind] = mark
-            found += [(texts, name, None) for name in mine if name not in wanted.by_id]
-            found += [
-                (texts, name, version) for name, version in wanted.by_id.items() if mine.get(name) != version
-            ]
-        return found, marks
-
-    def _is_marked(self, kind: Kind, mark: str) -> bool:
-        """Tell whether the index was found equal to texts of this mark, or of one that begins with it."""
-        marked = self._catalogue.marks().get(kind, "")
-        return bool(mark) and (marked == mark or marked.startswith(f"{mark}/"))
-
     def _settle(self, marks: Mapping[str, str]) -> None:
         """Note what the index is equal to, unless somebody has changed it meanwhile."""
-        if not marks or not self.directory.is_dir():
+        if not marks or self.is_merging or not self.directory.is_dir():
             return
         with suppress(StoreBusyError), self._exclusive(0):
             if not self._catalogue.is_outdated:
@@ -311,7 +301,7 @@ class IndexUpkeep:
             else:
                 lock.release()
 
-    def _step(self, left: list[_Difference], *, leave_merge: bool) -> list[_Difference]:
+    def _step(self, left: list[Difference], *, leave_merge: bool) -> list[Difference]:
         """Bring some of what differs into the index, and return the rest."""
         documents: list[Document] = []
         noted: dict[str, str | None] = {}
@@ -363,6 +353,6 @@ def upkeep_of(
     return IndexUpkeep(memory / INDEX_DIRECTORY, texts, look, space=space, poll=poll)
 
 
-def _without_kinds_of(left: Iterable[_Difference], marks: Mapping[str, str]) -> dict[str, str]:
-    kinds = {texts.kind for texts, _, _ in left}
-    return {kind: mark for kind, mark in marks.items() if kind not in kinds}
+def _left_to_others(left: Sequence[Difference]) -> Left:
+    ids = tuple(each.id for each in left) if len(left) <= FEW_TEXTS else ()
+    return Left(len(left), is_others=True, ids=ids)

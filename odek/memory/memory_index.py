@@ -41,6 +41,9 @@ STEP_SECONDS = 0.3
 PAUSE_SECONDS = 0.05
 """Between two steps, for whoever waits for the lock or the processor. No measurement behind it."""
 
+OTHERS_SECONDS = 1.0
+"""Until it is tried again to write what another process keeps from being written."""
+
 BACK_OFF_SECONDS = 30.0
 """An index that could not be written is left alone so long, and answers as it is."""
 
@@ -70,6 +73,7 @@ class MemoryIndex:
         keeps_up: bool = True,
     ) -> None:
         self.upkeep = upkeep
+        self._behind = upkeep.another()  # no question waits for what that is at
         self._nursery = nursery
         self._limiter = limiter
         self._emit = emit
@@ -77,6 +81,11 @@ class MemoryIndex:
         self._index: Index | None = None
         self._reading = trio.Lock()  # held while a thread has the open index
         self._writing = trio.Lock()
+        self._working_behind = trio.Lock()
+        self._merged = (
+            trio.Event()
+        )  # unset while a merge goes on behind a question, which keeps all from writing
+        self._merged.set()
         self._built = trio.Event()
         self._urgent = trio.Event()
         self._is_filling = False
@@ -85,15 +94,18 @@ class MemoryIndex:
         self._vectors = IndexVectors(embedder, self._tell) if embedder is not None else None
         self._vectors_of_ns = 0  # the index that all vectors were made of
 
-    async def search(self, query: str, count: int, where: Filter, *, floor: float = 0.0) -> list[Hit]:
+    async def search(
+        self, query: str, count: int, where: Filter, *, floor: float = 0.0, beside: Collection[str] = ()
+    ) -> list[Hit]:
         """Return what ``query`` is about, best first, and nothing whose relevance is below the ``floor``.
 
-        Without an index the texts are searched in their short forms.
+        Without an index the texts are searched in their short forms. The few documents ``beside`` are not
+        indexed as they are: their texts are searched.
 
         Raises:
             StoreError: there is no index, and searching the texts themselves takes too long.
         """
-        found = await self.look_up(query, count, where, floor=floor)
+        found = await self.look_up(query, count, where, floor=floor, beside=beside)
         if found is not None:
             return found
         with trio.move_on_after(SCAN_SECONDS):
@@ -103,7 +115,9 @@ class MemoryIndex:
             )
         raise StoreError("there is no index yet, and searching the texts themselves takes too long")
 
-    async def look_up(self, query: str, count: int, where: Filter, *, floor: float = 0.0) -> list[Hit] | None:
+    async def look_up(
+        self, query: str, count: int, where: Filter, *, floor: float = 0.0, beside: Collection[str] = ()
+    ) -> list[Hit] | None:
         """Return what the index finds, None while there is none; it is made behind the agent then.
 
         What is open and did not change is searched on the spot, in less time than handing it to a
@@ -113,13 +127,13 @@ class MemoryIndex:
         if self._vectors is not None and "episode" in where.kinds:
             vector = await self._vectors.of_question(query)
         index = self._index
-        if index is not None and not self._reading.locked():
+        if index is not None and not beside and not self._reading.locked():
             hits = index.search_warm(query, count, where, floor=floor, vector=vector)
             if hits is not None:
                 await trio.lowlevel.checkpoint_if_cancelled()
                 return hits
         async with self._reading:
-            found = await self._guarded(partial(self._search, query, count, where, floor, vector))
+            found = await self._guarded(partial(self._search, query, count, where, floor, vector, beside))
         if self._index is not None and self._index.damage:
             self._tell(f"memory: {self._index.damage}; it is made anew")
         if found is None:
@@ -200,12 +214,16 @@ class MemoryIndex:
             return await self._guarded(work) or Left()
         finally:
             self._writing.release()
-            if self.upkeep.is_merging:
+            if self.upkeep.is_merging and self._merged.is_set():
+                self._merged = trio.Event()
                 self._nursery.start_soon(self._finish_merge)
 
     async def _finish_merge(self) -> None:
-        with trio.CancelScope(shield=True):  # bounded by the merge; until then nobody else can write
-            await self._write(self.upkeep.finish_merge)
+        try:
+            with trio.CancelScope(shield=True):  # bounded by the merge; until then nobody else can write
+                await self._guarded(self.upkeep.finish_merge)
+        finally:
+            self._merged.set()
 
     def _fill_soon(self, delay_seconds: float) -> None:
         """Bring everything up to date behind the agent, one round at a time."""
@@ -234,37 +252,54 @@ class MemoryIndex:
             self._built.set()
 
     async def _fill_once(self) -> None:
-        left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS)
+        left = await self._catch_up_behind()
         if left.is_missing or (self._index is not None and not self._index.is_warm):
-            await self._write(self.upkeep.build, abandon=True)
+            await self._work_behind(self._behind.build, abandon=True)
             left = Left(1)
-        elif await self._write(self.upkeep.tidy, abandon=True):
+        elif await self._work_behind(self._behind.tidy, abandon=True):
             left = Left(1)
         self._built.set()
-        while left.texts and not (left.is_missing or left.is_others):
-            await trio.sleep(PAUSE_SECONDS)
-            left = await self._catch_up(self.upkeep.kinds, STEP_SECONDS)
+        while left.texts and not left.is_missing:
+            await trio.sleep(OTHERS_SECONDS if left.is_others else PAUSE_SECONDS)
+            left = await self._catch_up_behind()
         await self._fill_vectors()
+
+    async def _catch_up_behind(self) -> Left:
+        if trio.current_time() < self._rests_until:
+            return Left()
+        work = partial(self._behind.catch_up, self._behind.kinds, seconds=STEP_SECONDS)
+        return await self._work_behind(work) or Left()
 
     async def _fill_vectors(self) -> None:
         """Make the vectors that are missing since the index changed."""
-        run = partial(self._write, abandon=True)
-        changed_ns = await run(self.upkeep.changed_at_ns) if self._vectors is not None else None
+        run = partial(self._work_behind, abandon=True)
+        changed_ns = await run(self._behind.changed_at_ns) if self._vectors is not None else None
         if self._vectors is None or not changed_ns or changed_ns == self._vectors_of_ns:
             return
-        await self._vectors.fill(self.upkeep, run)
-        if await run(partial(self.upkeep.without_vectors, 1)) == []:
+        await self._vectors.fill(self._behind, run)
+        if await run(partial(self._behind.without_vectors, 1)) == []:
             self._vectors_of_ns = changed_ns
 
+    async def _work_behind(self, work: Callable[[], _T], *, abandon: bool = False) -> _T | None:
+        async with self._working_behind:
+            return await self._guarded(work, abandon=abandon)
+
     def _search(
-        self, query: str, count: int, where: Filter, floor: float, vector: "Vector | None"
+        self,
+        query: str,
+        count: int,
+        where: Filter,
+        floor: float,
+        vector: "Vector | None",
+        beside: Collection[str],
     ) -> list[Hit] | None:
         """Search the index; None when there is none that can be used."""
         if self._index is None and self.upkeep.directory.is_dir():
             self._index = self.upkeep.open()
         if self._index is None:
             return None
-        hits = self._index.search(query, count, where, floor=floor, vector=vector)
+        texts = self.upkeep.read(beside)
+        hits = self._index.search(query, count, where, floor=floor, vector=vector, beside=texts)
         return hits if hits or not self._index.needs_rebuild else None
 
     def _scan(self, query: str, count: int, where: Filter, floor: float) -> list[Hit]:
@@ -274,10 +309,11 @@ class MemoryIndex:
         return [hit for hit in hits if hit.relevance >= floor]
 
     async def _write(self, work: Callable[[], _T], *, abandon: bool = False) -> _T | None:
-        async with self._writing:
-            if self.upkeep.is_merging:  # by itself: it must be waited for, whatever may be abandoned
-                await self._guarded(self.upkeep.finish_merge)
-            return await self._guarded(work, abandon=abandon)
+        while True:
+            await self._merged.wait()
+            async with self._writing:
+                if self._merged.is_set():
+                    return await self._guarded(work, abandon=abandon)
 
     async def _guarded(self, work: Callable[[], _T], *, abandon: bool = False) -> _T | None:
         """Do blocking work in a thread; None when the disk does not let it be done."""

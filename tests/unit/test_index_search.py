@@ -211,6 +211,25 @@ def test_without_an_index_the_texts_answer(tmp_path: Path) -> None:
         assert ids(unbuilt.search(query, 1)) == ids(built.search(query, 1))
 
 
+def test_documents_beside_the_index_are_found_as_if_they_were_in_it(tmp_path: Path) -> None:
+    """What tells is what is rare in the index; a document that changed is found by its new words alone."""
+    pilots = [note(f"p{n}", f"The harbour pilot number {n} prefers tea in a xylophone.") for n in range(100)]
+    new = note("new", "The harbour pilot number 100 prefers tea in a xylophone.")
+    changed = note("p7", "The lighthouse keeper collects barometers.")
+    kept = index_of(tmp_path / "kept", [*pilots, *documents(100)])
+    whole = index_of(tmp_path / "whole", [*pilots, *documents(100), new])
+
+    asked = "which harbour pilot, number 100, drinks tea in a xylophone?"
+    beside = kept.search(asked, 3, beside=[new, changed])
+    (first, *_) = whole.search(asked, 3)
+    assert beside[0].id == first.id == "new"
+    assert beside[0].relevance == pytest.approx(first.relevance, rel=0.2)  # lengths count a little otherwise
+    assert beside[1].relevance < beside[0].relevance / 2
+    assert ids(kept.search("who collects barometers?", 3, beside=[new, changed])) == ["p7"]
+    assert "p7" not in ids(kept.search("harbour pilot number 7", EVERYTHING, beside=[new, changed]))
+    assert kept.search(asked, 3, Filter(kinds=("atom",)), beside=[new]) == []
+
+
 def test_another_fingerprint_is_built_anew(tmp_path: Path) -> None:
     """Files that were made for other contents are not read."""
     index_of(tmp_path, documents(5))

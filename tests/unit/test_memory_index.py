@@ -1,10 +1,9 @@
 """The index of the memory: what it finds, how it follows the files, and what happens when it cannot."""
 
-import shutil
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -27,10 +26,11 @@ from odek.messages import AssistantMessage, SystemMessage, ToolMessage, UserMess
 from odek.sessions.indexed import take_up_sessions
 from odek.sessions.store import SessionStore
 from odek.sessions.texts import SessionTexts
-from odek.storage.locks import hold
+from odek.storage.locks import exclusive, hold
 from tests.support.index_texts import documents
 from tests.support.scratch import scratch
 from tests.support.sessions import ask, call, write_foreign
+from tests.support.waiting import wait_until
 
 TRUSTED = Provenance()
 FOREIGN = Provenance(untrusted=True, sources=("network",))
@@ -152,8 +152,14 @@ def test_what_another_process_indexed_meanwhile_is_not_indexed_again(tmp_path: P
     assert [hit.id for hit in late.open().search("lighthouse", 5)] == ["episode/second"]
 
 
-async def test_what_others_do_to_the_files_is_seen_at_the_next_question(tmp_path: Path) -> None:
-    """Text edited in place, a session deleted by hand, an episode stored by another process: all at once."""
+@pytest.mark.parametrize("is_kept_off", [False, True])
+async def test_what_others_do_to_the_files_is_seen_at_the_next_question(
+    is_kept_off: bool, tmp_path: Path
+) -> None:
+    """Text edited in place, a session deleted by hand, an episode stored by another process: all at once.
+
+    Also while somebody else keeps the index from being written.
+    """
     name = await session_with(tmp_path, "the ferret makes the port flaky")
     remember(tmp_path, name)
     program = (
@@ -161,19 +167,38 @@ async def test_what_others_do_to_the_files_is_seen_at_the_next_question(tmp_path
         "store = EpisodeStore(Path(sys.argv[1]) / 'memory')\n"
         "store.write('other', 'The harbour pilot prefers tea.', turns=3, provenance=Provenance())"
     )
-    async with opened(tmp_path) as memory:
-        before = ids_of(await memory.recall(ASKED))
-        done = await trio.run_process([sys.executable, "-c", program, str(tmp_path)], capture_stdout=True)
-        added = ids_of(await memory.recall("does the pilot like tea?"))
-        (tmp_path / "memory" / "other.md").write_text("The lighthouse keeper prefers rum.")
-        edited = ids_of(await memory.recall("does the pilot like tea?"))
-        (tmp_path / "sessions" / f"{name}.json").unlink()
-        (tmp_path / "memory" / "user.md").write_text("I prefer tabs")  # so that somebody looks
-        deleted = ids_of(await memory.recall(ASKED))
-        keeper = ids_of(await memory.recall("what does the lighthouse keeper drink, rum?"))
+    with ExitStack() as stack:
+        async with opened(tmp_path) as memory:
+            before = ids_of(await memory.recall(ASKED))
+            if is_kept_off:
+                stack.enter_context(
+                    exclusive(tmp_path / "memory" / "index" / "texts.lock", timeout_seconds=10)
+                )
+            done = await trio.run_process([sys.executable, "-c", program, str(tmp_path)], capture_stdout=True)
+            added = ids_of(await memory.recall("does the pilot like tea?"))
+            (tmp_path / "memory" / "other.md").write_text("The lighthouse keeper prefers rum.")
+            edited = ids_of(await memory.recall("does the pilot like tea?"))
+            (tmp_path / "sessions" / f"{name}.json").unlink()
+            (tmp_path / "memory" / "user.md").write_text("I prefer tabs")  # so that somebody looks
+            deleted = ids_of(await memory.recall(ASKED))
+            keeper = ids_of(await memory.recall("what does the lighthouse keeper drink, rum?"))
 
     assert done.returncode == 0
     assert (before, added, edited, deleted, keeper) == ([name], ["other"], [], [], ["other"])
+
+
+async def test_what_others_kept_from_being_indexed_is_taken_up_when_they_let_go(tmp_path: Path) -> None:
+    """Though nothing changes any more, and nobody asks."""
+    remember(tmp_path, "own", "The harbour pilot prefers tea.")
+    async with opened(tmp_path) as memory:
+        await memory.recall(ASKED)
+        with exclusive(tmp_path / "memory" / "index" / "texts.lock", timeout_seconds=10):
+            remember(tmp_path, "other", "The lighthouse keeper prefers rum.")
+            found = ids_of(await memory.recall("does the lighthouse keeper like rum?"))
+            assert upkeep_of(tmp_path / "memory", None).count("episode") == 1
+        await wait_until(lambda: upkeep_of(tmp_path / "memory", None).count("episode") == 2)
+
+    assert found == ["other"]
 
 
 async def test_a_text_edited_in_place_is_found_by_its_new_words_within_a_second(
@@ -214,7 +239,7 @@ async def test_a_missing_or_damaged_index_is_made_anew_while_questions_are_answe
     events: list[Event] = []
     async with opened(tmp_path, events.append) as memory:
         answers = [ids_of(await memory.recall(ASKED))]
-        shutil.rmtree(index)
+        index.rename(tmp_path / "gone")  # at once: somebody may be writing it
         answers.append(ids_of(await memory.recall(ASKED)))
         await memory.index().freshen(EPISODES)
         for path in index.glob("g-*/*"):
