@@ -154,11 +154,10 @@ def _remembered(session_ids: "Iterable[str]") -> int:
 
 
 def _list(directory: str, arguments: argparse.Namespace) -> None:
-    from odek.sessions.heads import kept_originals, newest_first, read_head
+    from odek.sessions.heads import kept_originals
+    from odek.sessions.order import last_changed
 
-    found = newest_first(directory)
-    shown = found[: arguments.limit or None]
-    rows = [(head, changed_ns) for session, changed_ns in shown if (head := read_head(directory, session))]
+    rows, number = last_changed(directory, arguments.limit or None)
     if arguments.json:
         import json
 
@@ -169,8 +168,8 @@ def _list(directory: str, arguments: argparse.Namespace) -> None:
         print(f"{'ID':<{SHORT_ID_LENGTH}}{facts}  TASK")
         for head, changed_ns in rows:
             print(_row(head, changed_ns, width))
-        if len(shown) < len(found):
-            print(f"… {len(found) - len(shown):,} older ones; --limit 0 shows all")
+        if number > len(rows):
+            print(f"… {number - len(rows):,} older ones; --limit 0 shows all")
         if kept := sum(map(len, kept_originals(directory).values())):
             print(
                 f"! damaged states that were kept when a session was mended: {kept} (*.damaged-* beside it)"

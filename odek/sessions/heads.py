@@ -1,20 +1,16 @@
-"""Which sessions there are, from the beginnings of their files. Light: ``odek session list`` is this.
-
-Order is that of the last change of the files.
-"""
+"""What sessions are, from the beginnings of their files. Light: ``odek session list`` is this."""
 
 import os
-import stat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odek.errors import StoreError
-from odek.sessions.names import SUFFIX, check_id, session_id
-from odek.storage.files import describe, read_end, read_start
+from odek.sessions.names import SUFFIX, check_id
+from odek.storage.files import read_end, read_start
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Head", "fields_before_messages", "kept_originals", "newest_first", "read_head", "resolve"]
+__all__ = ["Head", "fields_before_messages", "file_name", "kept_originals", "read_head"]
 
 FIRST_READ_BYTES = 8 * 1024
 """Holds all fields before the messages as a rule; every further read takes eight times as much."""
@@ -24,7 +20,6 @@ LAST_READ_BYTES = 512 * 1024
 
 _LAST_BYTES = 64  # of white space behind the end, as an editor may leave it
 
-_CANDIDATES_SHOWN = 5
 _SPACE = " \t\r\n"
 
 
@@ -46,55 +41,9 @@ class Head(NamedTuple):
     damage: str = ""
 
 
-def newest_first(directory: "Path | str") -> list[tuple[str, int]]:
-    """Return (id, time of the last change in ns) of every session in ``directory``.
-
-    Raises:
-        StoreError: the directory is there but cannot be read.
-    """
-    found: list[tuple[str, int]] = []
-    try:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                session = session_id(entry.name)
-                if session is None:
-                    continue
-                try:
-                    if entry.is_file(follow_symlinks=False):
-                        found.append((session, entry.stat(follow_symlinks=False).st_mtime_ns))
-                except FileNotFoundError:
-                    continue  # deleted meanwhile
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise StoreError(f"cannot read {directory}: {describe(error)}") from error
-    found.sort(key=lambda item: (item[1], item[0]), reverse=True)
-    return found
-
-
-def resolve(directory: "Path | str", reference: str = "") -> str:
-    """Return the id that ``reference`` means: an id, the beginning of one, or "" for the newest.
-
-    Raises:
-        StoreError: none is meant, or more than one.
-    """
-    if reference and _is_session(_file_name(directory, reference)):
-        return reference
-    matching = [session for session, _ in newest_first(directory) if session.startswith(reference)]
-    if not matching and not reference:
-        raise StoreError(f"there is no session yet in {directory}")
-    if not matching:
-        raise StoreError(f"there is no session {reference} in {directory}; `odek session list` shows them")
-    if reference and len(matching) > 1:
-        shown = ", ".join(matching[:_CANDIDATES_SHOWN])
-        more = f" and {len(matching) - _CANDIDATES_SHOWN} more" if len(matching) > _CANDIDATES_SHOWN else ""
-        raise StoreError(f"{reference} is the beginning of several sessions: {shown}{more}")
-    return matching[0]
-
-
 def read_head(directory: "Path | str", session: str) -> Head | None:
     """Return the head of ``session``; None when its file is gone."""
-    path, size_bytes = _file_name(directory, session), FIRST_READ_BYTES
+    path, size_bytes = file_name(directory, session), FIRST_READ_BYTES
     while True:
         try:
             data = read_start(path, size_bytes=size_bytes)
@@ -172,15 +121,12 @@ def fields_before_messages(text: str) -> tuple[dict[str, Any], bool]:
     return fields, False
 
 
-def _is_session(path: str) -> bool:
-    """Tell whether there is a file of a session, as `newest_first` does."""
-    try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
-    except OSError:
-        return False
+def file_name(directory: "Path | str", session: str) -> str:
+    """Return the path of the file of ``session``, which need not exist.
 
-
-def _file_name(directory: "Path | str", session: str) -> str:
+    Raises:
+        StoreError: no session can have this id.
+    """
     return f"{directory}/{check_id(session)}{SUFFIX}"
 
 

@@ -160,11 +160,12 @@ class SessionStore:
 
         One that cannot be removed keeps no other.
         """
-        from odek.sessions.heads import kept_originals, newest_first
+        from odek.sessions.heads import kept_originals
+        from odek.sessions.order import by_file_time
 
         oldest_ns = time.time_ns() - days * _DAY_SECONDS * 10**9
         kept = kept_originals(self._directory)
-        for session, changed_ns in newest_first(self._directory):
+        for session, changed_ns in by_file_time(self._directory):
             if changed_ns < oldest_ns:
                 try:
                     gone = self._delete(session, kept.get(session, ()), changed_ns=changed_ns)
@@ -235,7 +236,7 @@ class SessionStore:
 
     def _resolve(self, reference: str) -> str:
         """Return the id that ``reference`` means."""
-        from odek.sessions.heads import resolve  # a new session does without
+        from odek.sessions.order import resolve  # a new session does without
 
         return resolve(self._directory, reference)
 

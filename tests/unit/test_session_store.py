@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from odek.errors import StoreBusyError, StoreError
 from odek.events import Usage
 from odek.messages import AssistantMessage, ToolMessage, UserMessage
-from odek.sessions.heads import newest_first, read_head
+from odek.sessions.heads import read_head
+from odek.sessions.order import by_file_time, last_changed
 from odek.sessions.store import Deleted, NotDeleted, SessionStore
 from odek.storage.locks import hold
 from tests.support.sessions import ask, call, conversation, files_in, save_session, write_foreign
@@ -235,6 +237,26 @@ def test_a_session_is_named_by_id_beginning_or_age(store: SessionStore, director
         store.read("1999")
 
 
+@pytest.mark.parametrize("touched", ["all at once", "in another order", "in the future"])
+def test_after_a_copy_without_times_the_files_tell_which_changed_last(
+    store: SessionStore, directory: Path, touched: str
+) -> None:
+    """A home that came from a backup, from git or from another machine goes on with the right session."""
+    days = {"20260101-aaa": "11", "20260102-bbb": "30", "20260103-ccc": "20"}
+    for number, (name, day) in enumerate(days.items()):
+        path = write_foreign(directory, name, [], updated_at=f"2026-05-{day}T10:00:00+02:00")
+        shift_seconds = {"all at once": 0, "in another order": -number * 7200, "in the future": 10**8}[
+            touched
+        ]
+        os.utime(path, (time.time() + shift_seconds,) * 2)
+
+    rows, number = last_changed(directory, 2)
+
+    assert ([head.id for head, _ in rows], number) == (["20260102-bbb", "20260103-ccc"], 3)
+    assert rows[0][1] == datetime(2026, 5, 30, 8, tzinfo=UTC).timestamp() * 10**9
+    assert store.read("").header.id == "20260102-bbb"
+
+
 @pytest.mark.parametrize("name", ["..", "../x", "a/b", "a.b", "index", "-a", "a\0", "a" * 129, "ä", " "])
 def test_what_is_no_id_leads_nowhere(store: SessionStore, name: str) -> None:
     """Separators, dots, NUL and the predecessor's index are refused by name."""
@@ -262,7 +284,7 @@ async def test_only_sessions_are_listed_newest_first(store: SessionStore, direct
     (directory / "20260101-dir.json").mkdir()
     (directory / "20260101-old.json.damaged-1").write_text("{")
 
-    assert [session for session, _ in newest_first(directory)] == [newer, "20260101-old"]
+    assert [session for session, _ in by_file_time(directory)] == [newer, "20260101-old"]
 
 
 async def test_a_head_is_read_from_any_file(store: SessionStore, directory: Path) -> None:
