@@ -10,6 +10,7 @@ stands for a part that is not known before the command runs and matches anything
 
 import os
 import re
+import stat
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,6 +25,7 @@ __all__ = [
     "UNRESOLVED",
     "Place",
     "Where",
+    "has_other_name",
     "is_inside",
     "judge_delete",
     "judge_read",
@@ -246,6 +248,17 @@ def _is_temporary(target: Place, where: Where) -> bool:
         surrounding = workspace[len(root) + 1 :].partition("/")[0]
         return not (target.climbs or is_inside(target, f"{root}/{surrounding}"))
     return False
+
+
+def has_other_name(target: Place) -> bool:
+    """Whether ``target`` is a file that has a second name (hard link), which may lie anywhere."""
+    if not target.known:
+        return False
+    try:
+        status = os.lstat(target.text)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
 
 
 def leaves_for_temporary(target: Place, where: Where) -> bool:

@@ -53,6 +53,29 @@ def test_a_path_counts_by_what_it_resolves_to(where: Where) -> None:
     assert classify("rm out", where).risk is Risk.LOCAL_WRITE
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["echo x > {}", "echo x >>{}", "tee {}", "cp a {}", "sed -i s/a/b/ {}", "dd of={}", "chmod 0 {}"],
+)
+def test_a_file_with_another_name_is_written_under_both(where: Where, command: str) -> None:
+    """What shares its content through a hard link may be obeyed later, links on the way followed."""
+    (where.home / ".bashrc").write_text("")
+    (where.workspace / "notes").hardlink_to(where.home / ".bashrc")
+    (where.workspace / "latest").symlink_to("notes")
+    (where.workspace / "todo").write_text("")
+
+    risks = [classify(command.format(name), where).risk for name in ("notes", "latest", "todo", "new")]
+    assert risks == [Risk.SYSTEM_WRITE, Risk.SYSTEM_WRITE, Risk.LOCAL_WRITE, Risk.LOCAL_WRITE]
+
+
+def test_one_of_two_names_can_go(where: Where) -> None:
+    """Moving or removing a hard link leaves the content alone."""
+    (where.workspace / "a").write_text("")
+    (where.workspace / "b").hardlink_to(where.workspace / "a")
+
+    assert classify("mv a c; rm b", where).risk is Risk.LOCAL_WRITE
+
+
 def test_home_files_are_guarded_even_when_the_home_is_the_workspace() -> None:
     """Working in the home directory itself opens neither shell files nor credentials."""
     home = Path("/home/u")

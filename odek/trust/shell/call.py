@@ -59,10 +59,19 @@ class Context(msgspec.Struct):
             [(*paths.judge_read(place, self.where, recursive=recursive), place) for place in places]
         )
 
-    def judge_write(self, word: Word, *, whole: bool = False) -> Judged:
-        """Return the class of writing ``word``, or a ``whole`` directory there, why, and the place."""
-        places = self.places(word)
-        return _worst([(*paths.judge_write(place, self.where, whole=whole), place) for place in places])
+    def judge_write(self, word: Word, *, whole: bool = False, content: bool = True) -> Judged:
+        """Return the class of writing ``word``, or a ``whole`` directory there, why, and the place.
+
+        Writing the ``content`` of a file changes it under all its names.
+        """
+        return _worst([self._write(place, whole=whole, content=content) for place in self.places(word)])
+
+    def _write(self, place: paths.Place, *, whole: bool, content: bool) -> Judged:
+        risk, reason = paths.judge_write(place, self.where, whole=whole)
+        if content and risk is Risk.LOCAL_WRITE and paths.has_other_name(place):
+            shown = paths.shown(place, self.where)
+            risk, reason = Risk.SYSTEM_WRITE, f"writes to {shown}, a file with another name (hard link)"
+        return risk, reason, place
 
     def judge_delete(self, word: Word, *, recursive: bool, follow: bool = False) -> Judged:
         """Return the class of removing ``word``, why, and the place."""
@@ -143,11 +152,11 @@ class Call(msgspec.Struct):
             reason = reason if risk else "reads outside the workspace"
             yield msgspec.structs.replace(self.part(risk, reason, place), reads_outside=outside)
 
-    def writes(self, word: Word, *, whole: bool = False) -> Iterator[Part]:
-        """Judge writing the file that ``word`` names, or putting a ``whole`` directory there."""
+    def writes(self, word: Word, *, whole: bool = False, content: bool = True) -> Iterator[Part]:
+        """Judge writing the file that ``word`` names; see ``Context.judge_write``."""
         if word.text == "-":
             return
-        risk, reason, place = self.context.judge_write(word, whole=whole)
+        risk, reason, place = self.context.judge_write(word, whole=whole, content=content)
         if risk > Risk.SAFE:
             yield self.part(risk, reason, place)
 

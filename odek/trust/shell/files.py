@@ -60,7 +60,7 @@ def move(call: Call) -> Iterator[Part]:
     """Judge the sources of ``mv``, which are gone afterwards."""
     targeted = call.value("-t", "--target-directory") is not None
     for word in call.operands if targeted else call.operands[:-1]:
-        yield from call.writes(word)
+        yield from call.writes(word, content=False)
 
 
 def link(call: Call) -> Iterator[Part]:
