@@ -47,7 +47,7 @@ from benchmarks.bench_vectors import lines, milliseconds, private_mb, set_names 
 from benchmarks.recall_engines import ENGINES, Documents, missing, parameters  # noqa: E402
 from odek.bench.corpus import SEED, WORDS, seeded_documents, seeded_questions  # noqa: E402
 from odek.bench.machine import this_machine  # noqa: E402
-from odek.bench.metrics import DEPTH, quality, spread  # noqa: E402
+from odek.bench.metrics import DEPTH, TO_THE_END, quality, ranking, spread  # noqa: E402
 from odek.index.document import Document  # noqa: E402
 
 SIZES = (500, 5_000, 50_000, 500_000)
@@ -240,7 +240,9 @@ def of_set(engine: str, documents: list[Document], asked: Sequence[dict[str, Any
     with tempfile.TemporaryDirectory() as directory:
         made = ENGINES[engine](Path(directory))
         made.build(lambda: documents)
-        rankings = [made.search(line["text"], DEPTH) for line in asked]
+        rankings = [
+            ranking(made.search(line["text"], DEPTH), made.search(line["text"], TO_THE_END)) for line in asked
+        ]
     found = quality(rankings, [line["relevant"] for line in asked])
     return dict(msgspec.to_builtins(found))
 

@@ -10,7 +10,7 @@ from time import perf_counter
 import msgspec
 
 from odek.bench.corpus import Corpus
-from odek.bench.metrics import DEPTH, Quality, Spread, quality, spread
+from odek.bench.metrics import DEPTH, TO_THE_END, Quality, Spread, quality, ranking, spread
 from odek.bench.rankers import Ranker, Searcher
 from odek.memory.recall import OVER_FETCH
 
@@ -115,5 +115,8 @@ async def _asked(searcher: Searcher, questions: Sequence[str]) -> list[float]:
 
 
 async def _quality(searcher: Searcher, corpus: Corpus) -> Quality:
-    rankings = [await searcher.search(question.text, DEPTH) for question in corpus.questions]
+    rankings = [
+        ranking(await searcher.search(question.text, DEPTH), await searcher.search(question.text, TO_THE_END))
+        for question in corpus.questions
+    ]
     return quality(rankings, [question.relevant for question in corpus.questions])

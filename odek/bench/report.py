@@ -8,7 +8,7 @@ import msgspec
 from odek.bench.corpus import BenchInputError, Corpus, digest_of
 from odek.bench.machine import Machine, this_machine
 from odek.bench.measure import COLD_ROUNDS, LEAST_SAMPLES, Figures, measure
-from odek.bench.metrics import DEPTH
+from odek.bench.metrics import DEPTH, TO_THE_END
 from odek.bench.rankers import Ranker
 from odek.errors import EmbeddingError
 from odek.memory.recall import OVER_FETCH
@@ -19,12 +19,14 @@ __all__ = ["CorpusFacts", "Method", "Report", "measure_all"]
 class Method(msgspec.Struct, frozen=True):
     """How it was measured.
 
-    ``hits`` were asked for where time was taken, ``depth`` where quality was; no floor of
-    relevance was set. Questions were asked one after the other, in one process.
+    ``hits`` were asked for where time was taken, ``depth`` where quality was, and for
+    ``mrr`` further ones; no floor of relevance was set. Questions were asked one after the other,
+    in one process.
     """
 
     hits: int = OVER_FETCH
     depth: int = DEPTH
+    depth_of_mrr: int = TO_THE_END
     cold_rounds: int = COLD_ROUNDS
     least_samples: int = LEAST_SAMPLES
 

@@ -14,7 +14,7 @@ WIDTH = 80
 _LABEL_COLUMNS = 10
 
 _TIMES = ("p50 cold", "p95", "p99", "p50 warm", " p95", " p99")
-_QUALITIES = ("hit@1", "hit@3", "hit@10", "recall@10", "MRR@10", "nDCG@10")
+_QUALITIES = ("hit@1", "hit@3", "hit@10", "recall@10", "MRR", "MRR@10", "nDCG@10")
 
 
 def lines(report: Report) -> Iterator[str]:
@@ -86,6 +86,7 @@ def _qualities(report: Report, corpus: str) -> list[str]:
                 found.hit_at_3,
                 found.hit_at_10,
                 found.recall_at_10,
+                found.mrr,
                 found.mrr_at_10,
                 found.ndcg_at_10,
             )
