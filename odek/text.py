@@ -8,13 +8,17 @@ __all__ = [
     "clip_line",
     "clip_middle",
     "first_line",
+    "joins",
     "last_state",
     "plain",
+    "readable",
     "visible",
     "without_surrogates",
 ]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+_JOINERS = frozenset("\u200c\u200d")
 
 _ESCAPE = re.compile(
     r"\x1b(?:"
@@ -84,13 +88,32 @@ def visible(text: str, *, keep_newlines: bool = True) -> str:
 
     A terminal shows the result as it is: no escape sequence, no hidden or reordering
     character survives. Tabs become four spaces. Joiners between emoji and in scripts
-    that need them are shown as well: here honesty is worth more than beauty.
+    that need them are written out as well: where something is decided, honesty is worth
+    more than beauty.
     """
+    return _written_out(text, keep_newlines=keep_newlines, keep_joiners=False)
+
+
+def readable(text: str, *, keep_newlines: bool = True) -> str:
+    """Return ``text`` as `visible` does, but with the joiners that emoji and many scripts are written with.
+
+    For what was said or is remembered, which is read and not decided on.
+    """
+    return _written_out(text, keep_newlines=keep_newlines, keep_joiners=True)
+
+
+def joins(char: str, before: str) -> bool:
+    """Tell whether ``char`` is a joiner that belongs to ``before``: behind ASCII it has no use."""
+    return char in _JOINERS and before > "\x7f"
+
+
+def _written_out(text: str, *, keep_newlines: bool, keep_joiners: bool) -> str:
     if text.isascii() and text.isprintable():
         return text
     out: list[str] = []
+    before = ""
     for char in text:
-        if char == "\n" and keep_newlines:
+        if (char == "\n" and keep_newlines) or (keep_joiners and joins(char, before)):
             out.append(char)
         elif char == "\t":
             out.append("    ")
@@ -99,4 +122,5 @@ def visible(text: str, *, keep_newlines: bool = True) -> str:
             out.append(f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}")
         else:
             out.append(char)
+        before = char
     return "".join(out)

@@ -29,10 +29,10 @@ def highlighted(text: str, query: str) -> str:
     """Return ``text``, fit for stdout, with the words of ``query`` bold, or in «marks» without colour."""
     from odek.cli.style import Attr, detect_style
     from odek.memory.excerpt import marked
-    from odek.text import visible
+    from odek.text import readable
 
     style = detect_style(sys.stdout, os.environ)
     before, after = _PLAIN_MARKS if style.unicode else ("*", "*")
     if style.color:
         before, _, after = style.paint("\0", Attr.BOLD).partition("\0")
-    return marked(visible(text), query, before, after)
+    return marked(readable(text), query, before, after)

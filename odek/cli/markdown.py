@@ -15,7 +15,7 @@ from odek.cli.layout import Span, WordWrap, char_width, columns_of
 from odek.cli.nesting import Nesting
 from odek.cli.style import Attr, Style
 from odek.cli.table import render_table
-from odek.text import visible
+from odek.text import joins, visible
 
 __all__ = ["MarkdownStream"]
 
@@ -23,7 +23,6 @@ __all__ = ["MarkdownStream"]
 # second of a fast model. No measurement behind it.
 _HOLD_CHARACTERS: Final = 600
 _UNFINISHED: Final = frozenset("*_~`[]!\\<")  # marks whose meaning depends on what follows
-_JOINERS: Final = frozenset("\u200c\u200d")
 _RULE_COLUMNS: Final = 20
 _LABEL_INDENT: Final = "  "
 _CODE_INDENT: Final = "    "
@@ -90,7 +89,7 @@ class MarkdownStream:
         self._return_seen = char == "\r"
         if char == "\n":
             self._end_line()
-        elif char in _JOINERS and self._last and not self._last.isascii():
+        elif joins(char, self._last):
             self._put(char)  # joins emoji, and letters of scripts that need it
         elif char != "\r":
             self._put(visible(char))

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(store: "EpisodeStore", arguments: argparse.Namespace) -> None:
-    from odek.text import visible
+    from odek.text import readable
 
     for problem in store.index().problems:
         say(f"{problem}; see `odek memory check`")
@@ -64,7 +64,7 @@ def _list(store: "EpisodeStore", arguments: argparse.Namespace) -> None:
         return
     for episode in shown:
         head = f"{episode.session_id}  {shown_time(episode.created_at)}  turns: {episode.turns}"
-        print(f"{head}  {_state(episode.provenance)}\n    {visible(episode.summary, keep_newlines=False)}")
+        print(f"{head}  {_state(episode.provenance)}\n    {readable(episode.summary, keep_newlines=False)}")
     if len(shown) < len(episodes):
         print(f"{len(episodes) - len(shown)} older ones are not shown; --all shows them")
     if not episodes:
@@ -72,7 +72,7 @@ def _list(store: "EpisodeStore", arguments: argparse.Namespace) -> None:
 
 
 def _show(store: "EpisodeStore", session_id: str, *, as_json: bool) -> None:
-    from odek.text import visible
+    from odek.text import readable
 
     found = store.read(session_id)
     if as_json:
@@ -86,16 +86,16 @@ def _show(store: "EpisodeStore", session_id: str, *, as_json: bool) -> None:
         print("the text was edited since it was stored")
     if found.rejection:
         print(f"not shown to the model: {found.rejection}")
-    print(f"\n{visible(found.text)}")
+    print(f"\n{readable(found.text)}")
 
 
 def _state(provenance: "Provenance") -> str:
     """Return the trust state in words."""
     if not provenance.untrusted:
         return "trusted"
-    from odek.text import visible
+    from odek.text import readable
 
-    sources = visible(", ".join(provenance.sources), keep_newlines=False) or "unknown"
+    sources = readable(", ".join(provenance.sources), keep_newlines=False) or "unknown"
     if provenance.user_approved:
         return f"untrusted ({sources}), promoted by a person"
     if provenance.auto_approved:
@@ -112,9 +112,9 @@ def _as_json(episode: "Episode") -> dict[str, Any]:
 
 
 def _print_done(done: str, episode: "Episode", arguments: argparse.Namespace) -> None:
-    from odek.text import visible
+    from odek.text import readable
 
     if arguments.json:
         print(json.dumps({"done": done} | _as_json(episode), ensure_ascii=False))
     else:
-        print(f"{done}: {episode.session_id}\n    {visible(episode.summary, keep_newlines=False)}")
+        print(f"{done}: {episode.session_id}\n    {readable(episode.summary, keep_newlines=False)}")

@@ -160,15 +160,15 @@ async def _pin(layer: "ExtendedLayer", arguments: argparse.Namespace) -> int:
 
 
 async def _forget(layer: "ExtendedLayer", arguments: argparse.Namespace) -> int:
-    from odek.text import visible
+    from odek.text import readable
 
     known = [*await layer.memory.live(), *await layer.memory.quarantined()]
     gone = await layer.memory.forget(_named(known, arguments.id).id)
-    left = [visible(path, keep_newlines=False) for path in gone.traces]
+    left = [readable(path, keep_newlines=False) for path in gone.traces]
     if arguments.json:
         print(json.dumps({"done": "forgotten", "id": gone.atom.id, "left": left}, ensure_ascii=False))
     else:
-        print(f"forgotten: {visible(gone.atom.text, keep_newlines=False)}")
+        print(f"forgotten: {readable(gone.atom.text, keep_newlines=False)}")
         print("\n".join([f"{path} still names it" for path in left]) or "nothing of it is left in the memory")
     return 1 if left else 0
 
@@ -214,7 +214,7 @@ async def _decide(layer: "ExtendedLayer", arguments: argparse.Namespace) -> int:
 
 async def _consolidate(layer: "ExtendedLayer", arguments: argparse.Namespace) -> int:
     from odek.errors import ConfigError
-    from odek.text import visible
+    from odek.text import readable
 
     if layer.model is None:
         raise ConfigError("there is no model to ask: set api_key or base_url, or memory.extended.llm")
@@ -225,9 +225,9 @@ async def _consolidate(layer: "ExtendedLayer", arguments: argparse.Namespace) ->
         print(json.dumps(msgspec.to_builtins(merged), indent=2, ensure_ascii=False))
         return 0
     for group in merged:
-        print("\n".join(f"- {visible(atom.text, keep_newlines=False)}" for atom in group.originals))
+        print("\n".join(f"- {readable(atom.text, keep_newlines=False)}" for atom in group.originals))
         text = group.into.text if group.into is not None else f"left as they are: {group.reason}"
-        print(f"  → {visible(text, keep_newlines=False)}")
+        print(f"  → {readable(text, keep_newlines=False)}")
     if not merged:
         print("no two atoms say nearly the same")
     return 0
@@ -255,7 +255,7 @@ async def _nudges(layer: "ExtendedLayer", arguments: argparse.Namespace) -> int:
     import trio
 
     from odek.memory.extended.nudges import PREVIEWED, nudges_for
-    from odek.text import visible
+    from odek.text import readable
 
     user = await trio.to_thread.run_sync(layer.user.read)
     found = nudges_for(await layer.memory.live(), user.current_focus, layer.settings, layer.memory.now())[
@@ -267,7 +267,7 @@ async def _nudges(layer: "ExtendedLayer", arguments: argparse.Namespace) -> int:
         print(json.dumps(msgspec.to_builtins(found), indent=2, ensure_ascii=False))
         return 0
     for nudge in found:
-        print(f"💡 {visible(nudge.text, keep_newlines=False)}")
+        print(f"💡 {readable(nudge.text, keep_newlines=False)}")
     if not found:
         print("there is nothing to be reminded of")
     if found and not layer.settings.proactive_nudges_enabled:
@@ -296,7 +296,7 @@ _CARRY_OUT: "dict[str, Callable[[ExtendedLayer, argparse.Namespace], Awaitable[i
 
 def atom_lines(atom: "Atom") -> list[str]:
     """Return what a person is shown of an atom."""
-    from odek.text import visible
+    from odek.text import readable
 
     mark = "  pinned" if atom.pin else ""
     head = f"{atom.id[:12]}  {shown_time(atom.created_at)}  {atom.type}, {atom.source_class}{mark}"
@@ -307,16 +307,16 @@ def atom_lines(atom: "Atom") -> list[str]:
         f"    {where}" if where else "",
         f"    {atom.reason}" if atom.reason else "",
     ]
-    return [visible(line, keep_newlines=False) for line in lines if line]
+    return [readable(line, keep_newlines=False) for line in lines if line]
 
 
 def pending_lines(pending: "Pending") -> list[str]:
     """Return what a person is shown of an inference."""
-    from odek.text import visible
+    from odek.text import readable
 
     head = f"{pending.id}  {shown_time(pending.created_at)}  {pending.field}: {pending.value}"
     evidence = f"    because: {pending.evidence}" if pending.evidence else ""
-    return [visible(line, keep_newlines=False) for line in (head, evidence) if line]
+    return [readable(line, keep_newlines=False) for line in (head, evidence) if line]
 
 
 def _print_atoms(atoms: "list[Atom]", arguments: argparse.Namespace, none: str) -> int:

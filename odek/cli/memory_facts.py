@@ -99,11 +99,11 @@ def _show(store: "FactStore", arguments: argparse.Namespace) -> int:
 
 
 def _lines(facts: "Facts") -> list[str]:
-    from odek.text import visible
+    from odek.text import readable
 
     lines = [_fill(facts)]
     for fact in facts.entries:
-        first, *rest = visible(fact.text).split("\n")
+        first, *rest = readable(fact.text).split("\n")
         lines += [f"  [{fact.index}] {first}", *(f"      {line}" for line in rest)]
         if fact.rejection:
             lines.append(f"      not shown to the model: {fact.rejection}")
@@ -123,12 +123,12 @@ def _as_json(facts: "Facts") -> dict[str, Any]:
 
 
 def _print_change(done: str, change: "Change", arguments: argparse.Namespace) -> None:
-    from odek.text import visible
+    from odek.text import readable
 
     if arguments.json:
         result = {"changed": change.changed, "target": change.fact.target, "text": change.fact.text}
         print(json.dumps(result, ensure_ascii=False))
     elif change.changed:
-        print(f"{done}: {visible(change.fact.text)}\n{_fill(change.facts)}")
+        print(f"{done}: {readable(change.fact.text)}\n{_fill(change.facts)}")
     else:
-        print(f"already there: {visible(change.fact.text)}")
+        print(f"already there: {readable(change.fact.text)}")

@@ -82,7 +82,7 @@ def _log(history: "History", arguments: argparse.Namespace) -> None:
 
 
 def _line(record: "Record") -> str:
-    from odek.text import clip_line, visible
+    from odek.text import clip_line, readable
 
     what = f"undo of {record.undoes}: {record.action}" if record.undoes else record.action
     text = record.after or record.before
@@ -90,7 +90,7 @@ def _line(record: "Record") -> str:
         text = f"{clip_line(record.before, WIDTH // 2)} → {record.after}"
     head = f"{record.id}  {shown_time(record.time)}  {what} {record.target}"
     shown = "the whole file" if record.action == "consolidate" else clip_line(text, WIDTH)
-    return visible(f"{head}\n    {shown}\n    {_origin(record)}")
+    return readable(f"{head}\n    {shown}\n    {_origin(record)}")
 
 
 def _origin(record: "Record") -> str:
@@ -107,7 +107,7 @@ def _origin(record: "Record") -> str:
 def _blame(history: "History", arguments: argparse.Namespace) -> None:
     """Print each entry with the newest change that put it there as it is."""
     from odek.memory.journal import digest
-    from odek.text import visible
+    from odek.text import readable
 
     facts = open_facts().read(arguments.target)
     made = {
@@ -128,8 +128,8 @@ def _blame(history: "History", arguments: argparse.Namespace) -> None:
         known = "not on record: edited by hand, or older than the journal"
         if record is not None:
             known = f"{record.id}  {shown_time(record.time)}  {record.action}  ({_origin(record)})"
-        print(visible(f"[{fact.index}] {known}"))
-        print("\n".join(f"    {line}" for line in visible(fact.text).split("\n")))
+        print(readable(f"[{fact.index}] {known}"))
+        print("\n".join(f"    {line}" for line in readable(fact.text).split("\n")))
     if not rows:
         print(f"{arguments.target}.md is empty")
 

@@ -104,7 +104,7 @@ async def _search(memory: "Memory", query: str, arguments: argparse.Namespace) -
 async def _consolidate(memory: "Memory", arguments: argparse.Namespace) -> int:
     from odek.memory.facts import TARGETS
     from odek.memory.journal import Origin
-    from odek.text import visible
+    from odek.text import readable
 
     targets: list[Target] = [arguments.target] if arguments.target else list(TARGETS)
     shown: dict[str, Any] = {}
@@ -122,9 +122,9 @@ async def _consolidate(memory: "Memory", arguments: argparse.Namespace) -> int:
             verb = "consolidated" if done.applied else "would consolidate"
             print(f"{verb} {target}.md: {len(done.before)} entries to {len(done.after)}")
             for text in done.after if arguments.dry_run else ():
-                print("  " + visible(text).replace("\n", "\n  "))
+                print("  " + readable(text).replace("\n", "\n  "))
         else:
-            print(f"{target}.md is unchanged: {visible(done.reason, keep_newlines=False)}")
+            print(f"{target}.md is unchanged: {readable(done.reason, keep_newlines=False)}")
     if arguments.json:
         print(json.dumps(shown, indent=2, ensure_ascii=False))
     return 0
@@ -162,11 +162,11 @@ def _why(arguments: argparse.Namespace) -> int:
 
 
 def _print_turn(record: "WhyRecord") -> None:
-    from odek.text import clip_line, visible
+    from odek.text import clip_line, readable
 
-    print(f"\nturn {record.turn}, {shown_time(record.time)}: {clip_line(visible(record.query), 100)}")
+    print(f"\nturn {record.turn}, {shown_time(record.time)}: {clip_line(readable(record.query), 100)}")
     if record.note:
-        print(f"  {visible(record.note, keep_newlines=False)}")
+        print(f"  {readable(record.note, keep_newlines=False)}")
     for item in record.considered:
         print(f"  {_item(item)}")
     if not record.considered:
@@ -174,7 +174,7 @@ def _print_turn(record: "WhyRecord") -> None:
 
 
 def _item(item: "Considered") -> str:
-    from odek.text import visible
+    from odek.text import readable
 
     score = ""
     if item.relevance is not None:
@@ -184,4 +184,4 @@ def _item(item: "Considered") -> str:
     elif item.score is not None:
         score = f" (likeness {item.score:.2f}, common words {item.words})"
     reason = f": {item.reason}" if item.reason else ""
-    return visible(f"{item.kind} {item.id}: {_OUTCOMES[item.outcome]}{score}{reason}", keep_newlines=False)
+    return readable(f"{item.kind} {item.id}: {_OUTCOMES[item.outcome]}{score}{reason}", keep_newlines=False)

@@ -23,7 +23,7 @@ from odek.events import (
     TurnFinished,
     Usage,
 )
-from odek.text import visible
+from odek.text import readable, visible
 
 __all__ = [
     "NoteEvent",
@@ -80,7 +80,7 @@ def seconds_text(seconds: float) -> str:
 
 def one_line(text: str) -> str:
     """Return ``text`` on one line, safe for a terminal."""
-    return visible(" ".join(text.split()), keep_newlines=False)
+    return readable(" ".join(text.split()), keep_newlines=False)
 
 
 def tool_line(event: ToolFinished, style: Style, columns: int) -> str:

@@ -28,7 +28,7 @@ from odek.events import (
     TurnFinished,
     TurnStarted,
 )
-from odek.text import visible
+from odek.text import joins, visible
 
 __all__ = ["PlainRenderer", "answer_text"]
 
@@ -38,8 +38,7 @@ def answer_text(text: str) -> str:
     out: list[str] = []
     last = ""
     for char in text.replace("\r\n", "\n"):
-        joins = char in "\u200c\u200d" and last > "\x7f"
-        out.append(char if char == "\t" or joins else visible(char))
+        out.append(char if char == "\t" or joins(char, last) else visible(char))
         last = char
     return "".join(out)
 

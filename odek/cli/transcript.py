@@ -10,7 +10,7 @@ from odek.llm.arguments import readable_arguments
 from odek.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from odek.sessions.document import Header
 from odek.sessions.reading import Reading
-from odek.text import first_line, visible
+from odek.text import first_line, readable
 
 __all__ = ["transcript_lines"]
 
@@ -60,11 +60,11 @@ def _message(message: Message, width: int) -> Iterator[str]:
 
 
 def _one_line(text: str, width: int) -> str:
-    return clip_columns(visible(" ".join(text.split())), width)
+    return clip_columns(readable(" ".join(text.split())), width)
 
 
 def _wrapped(text: str, width: int, indent: str) -> Iterator[str]:
-    for line in visible(text).splitlines():
+    for line in readable(text).splitlines():
         if not line.strip():
             yield ""
             continue

@@ -26,9 +26,9 @@ def list_columns() -> int:
 
 def on_one_line(text: str, columns: int) -> str:
     """Return ``text`` on a line of at most ``columns``, with all that a terminal would obey visible."""
-    from odek.text import clip_line, visible
+    from odek.text import clip_line, readable
 
-    shown = visible(" ".join(text.split()))
+    shown = readable(" ".join(text.split()))
     if shown.isascii():
         return clip_line(shown, columns)
     from odek.cli.layout import clip_columns  # most lists do without

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from odek.text import clip_line, visible
+from odek.text import clip_line, readable
 
 __all__ = ["TurnNote", "turn_lines", "usable_lines"]
 
@@ -43,7 +43,7 @@ class TurnNote(msgspec.Struct, frozen=True, kw_only=True):
 
 def turn_lines(note: TurnNote) -> tuple[str, ...]:
     """Return the lines of a turn: the person's, and the agent's if it did something."""
-    task = clip_line(visible(note.task), TASK_WIDTH)
+    task = clip_line(readable(note.task), TASK_WIDTH)
     lines = [f'{note.asked_at:%H:%M}  user   "{task}"']
     if done := _done(note.actions):
         lines.append(f"{note.ended_at:%H:%M}  agent  {clip_line(done, ACTIONS_WIDTH)}")
@@ -60,7 +60,7 @@ def usable_lines(lines: Iterable[str]) -> tuple[str, ...]:
 def _done(actions: Sequence[tuple[str, str]]) -> str:
     """Say what was done, the same once, in order."""
     said = (
-        f"{_VERBS.get(tool, tool)} {clip_line(visible(what), 60)}".strip()
+        f"{_VERBS.get(tool, tool)} {clip_line(readable(what), 60)}".strip()
         for tool, what in actions
         if tool not in _SILENT
     )
