@@ -38,7 +38,7 @@ def lines(report: Report) -> Iterator[str]:
         f"Times are milliseconds, of {method.hits} hits. Cold: opened anew and asked once, "
         f"{method.cold_rounds} times, with the program loaded and the files in the page cache. Warm: open, "
         f"asked {method.least_samples} times or more. Quality is judged among the first {method.depth}, "
-        "without a floor of relevance."
+        f"MRR among {method.depth_of_mrr}, without a floor of relevance."
     )
     yield from textwrap.wrap(text, WIDTH)
 
