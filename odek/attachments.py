@@ -9,7 +9,7 @@ import msgspec
 from odek.errors import ToolError
 from odek.patterns import late_pattern
 from odek.text import clip_middle, without_surrogates
-from odek.tools.paths import Target, locate, shown_name
+from odek.tools.paths import Target, locate_existing, shown_name
 from odek.tools.regular import open_regular
 from odek.tools.textfile import binary_kind, decode_text, sniff
 
@@ -102,13 +102,13 @@ def attach(
     if piped:
         put("Piped in beside the task", PIPED, piped, PIPED)
     for argument in named:
-        target = locate(argument, workspace, any_bytes=True)
+        target = locate_existing(argument, workspace, any_bytes=True)
         if reason := objection(target.resolved):
             raise ToolError(f"{target.shown} is not attached: {reason}")
         add(target, _read(target))
     for argument in _mentions(task) if mentions else ():
         try:
-            target = locate(argument, workspace)
+            target = locate_existing(argument, workspace)
             if not target.resolved.exists():
                 if _looks_like_a_file(argument):
                     notices.append(f"@{argument}: there is no such file; it stays as text")

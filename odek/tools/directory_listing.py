@@ -8,7 +8,7 @@ import trio
 from odek.errors import ToolError
 from odek.tools.gitignore import IgnoreRules
 from odek.tools.globs import Glob
-from odek.tools.paths import Target, confirm, locate, os_error, shown_name
+from odek.tools.paths import Target, confirm, locate_existing, os_error, shown_name
 from odek.tools.walk import Entry, Walk
 
 __all__ = ["glob", "locate_directory", "tree", "within"]
@@ -29,7 +29,7 @@ def locate_directory(argument: str, workspace: Path) -> Target:
     Raises:
         ToolError: it is missing, or something else is there.
     """
-    target = locate(argument, workspace)
+    target = locate_existing(argument, workspace)
     try:
         target.resolved.stat()
     except FileNotFoundError:

@@ -92,7 +92,7 @@ class PatchTool(Tool[PatchArguments]):
         from odek.tools.edit_plans import plan_patch
         from odek.tools.working_file import take
 
-        take_file = partial(take, arguments.path, self._workspace)
+        take_file = partial(take, arguments.path, self._workspace, is_there=True)
         snapshot = await trio.to_thread.run_sync(take_file, limiter=self._disk)
         paths = snapshot.target.paths
         try:

@@ -9,7 +9,7 @@ import trio
 
 from odek.errors import ToolError
 from odek.text import without_surrogates
-from odek.tools.paths import Target, confirm, locate, mode_of, shown_name
+from odek.tools.paths import Target, confirm, locate_existing, mode_of, shown_name
 from odek.tools.regular import chunks, kind_of, open_regular
 from odek.tools.textfile import SNIFFED_BYTES, Line, LineReader, binary_kind, decode_lines, sniff, utf8
 
@@ -31,7 +31,7 @@ def locate_file(argument: str, workspace: Path) -> Target:
     Raises:
         ToolError: it is missing, and what is near; or something else is there.
     """
-    target = locate(argument, workspace)
+    target = locate_existing(argument, workspace)
     mode = mode_of(target, _nearby)
     if not stat.S_ISREG(mode):
         hint = "; tree and glob list it" if stat.S_ISDIR(mode) else ""

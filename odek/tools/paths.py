@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +14,11 @@ from odek.patterns import late_pattern
 from odek.storage.files import describe
 from odek.text import clip_line
 
-__all__ = ["Target", "confirm", "locate", "mode_of", "os_error", "shown_name"]
+__all__ = ["Target", "confirm", "locate", "locate_existing", "mode_of", "os_error", "shown_name"]
 
 _UNSAFE = late_pattern("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_ALIKE = frozenset(" '\"-")  # of a keyboard, for which there are others of print
+
 _SHOWN_CHARACTERS = 300
 """A longer path is clipped in messages; no measurement behind this."""
 
@@ -64,6 +67,46 @@ def locate(argument: str, workspace: Path, *, any_bytes: bool = False) -> Target
         return Target(spelled, Path(os.path.realpath(spelled)), shown)
     except OSError as error:  # a link that vanishes while it is read
         raise os_error(error, shown) from None
+
+
+def locate_existing(argument: str, workspace: Path, *, any_bytes: bool = False) -> Target:
+    """Return what ``argument`` names, as `locate` does, or else the one thing of nearly that name. Blocking.
+
+    Nearly the same are names with the same letters, composed or not, and with blanks, quotes
+    and dashes that look alike: what a person types and a model repeats is not always what a
+    system put into a name. For what has to be there alone: what is made gets the very name
+    that was given.
+    """
+    target = locate(argument, workspace, any_bytes=any_bytes)
+    twin = None if os.path.lexists(target.spelled) else _named_nearly(target.spelled)
+    return target if twin is None else locate(str(twin), workspace, any_bytes=True)
+
+
+def _named_nearly(path: Path) -> Path | None:
+    """Return the path in which whatever is missing is what alone looks so, None if there is none."""
+    found = Path(path.anchor)
+    for part in path.parts[1:]:
+        if not os.path.lexists(found / part):
+            if part.isascii() and _ALIKE.isdisjoint(part):
+                return None  # as most that are missing: nothing else looks so
+            wanted = _as_it_looks(part)
+            try:
+                alike = [entry.name for entry in found.iterdir() if _as_it_looks(entry.name) == wanted]
+            except OSError:
+                return None
+            if len(alike) != 1:
+                return None
+            part = alike[0]  # noqa: PLW2901 - from here on the name that is there
+        found /= part
+    return found
+
+
+def _as_it_looks(name: str) -> str:
+    if name.isascii():
+        return name
+    from odek.tools.lookalikes import folded
+
+    return folded(unicodedata.normalize("NFC", name))
 
 
 def mode_of(target: Target, nearby: Callable[[Path], str] = lambda _: "") -> int:

@@ -12,7 +12,7 @@ import trio
 from odek.errors import ToolError
 from odek.text import first_line
 from odek.tools.git_places import PLACES
-from odek.tools.paths import Target, locate, mode_of
+from odek.tools.paths import Target, locate_existing, mode_of
 from odek.tools.regex_search import SearchReport, SearchRequest
 from odek.tools.regular import kind_of
 
@@ -48,7 +48,7 @@ def locate_place(argument: str, workspace: Path) -> tuple[Target, bool]:
     Raises:
         ToolError: it is missing, or neither.
     """
-    target = locate(argument, workspace)
+    target = locate_existing(argument, workspace)
     kind = kind_of(mode_of(target))
     if kind not in {"a directory", "a regular file"}:
         raise ToolError(f"{target.shown} is {kind}, which cannot be searched")

@@ -12,7 +12,7 @@ from odek.errors import StoreError, TargetChangedError, ToolError
 from odek.storage.descent import descend
 from odek.storage.files import describe, replace_file
 from odek.storage.in_place import overwrite_file
-from odek.tools.paths import Target, confirm, locate, os_error
+from odek.tools.paths import Target, confirm, locate, locate_existing, os_error
 from odek.tools.regular import kind_of, open_regular_in
 
 __all__ = ["EDITED_BYTES", "Snapshot", "replace", "take"]
@@ -31,13 +31,13 @@ class Snapshot(msgspec.Struct, frozen=True):
     data: bytes | None
 
 
-def take(argument: str, workspace: Path) -> Snapshot:
-    """Return the file that ``argument`` names. Blocking.
+def take(argument: str, workspace: Path, *, is_there: bool = False) -> Snapshot:
+    """Return the file that ``argument`` names; one that ``is_there`` may be named only nearly. Blocking.
 
     Raises:
         ToolError: something else than a file of bearable size is there, or it may not be written.
     """
-    target = locate(argument, workspace)
+    target = (locate_existing if is_there else locate)(argument, workspace)
     data = _read(target)
     if data is None:
         _check_parent(target)
