@@ -63,12 +63,25 @@ def _list(store: "EpisodeStore", arguments: argparse.Namespace) -> None:
         print(json.dumps([_as_json(episode) for episode in shown], indent=2, ensure_ascii=False))
         return
     for episode in shown:
+        summary, note = _as_it_is(store, episode)
         head = f"{episode.session_id}  {shown_time(episode.created_at)}  turns: {episode.turns}"
-        print(f"{head}  {_state(episode.provenance)}\n    {readable(episode.summary, keep_newlines=False)}")
+        print(f"{head}  {_state(episode.provenance)}{note}\n    {readable(summary, keep_newlines=False)}")
     if len(shown) < len(episodes):
         print(f"{len(episodes) - len(shown)} older ones are not shown; --all shows them")
     if not episodes:
         print("no episodes yet")
+
+
+def _as_it_is(store: "EpisodeStore", episode: "Episode") -> tuple[str, str]:
+    """Return how the text of an episode begins now, and what was done to it by hand."""
+    from odek.errors import StoreError
+    from odek.memory.episode import preview
+
+    try:
+        found = store.read(episode.session_id)
+    except StoreError:
+        return episode.summary, "; ! its text cannot be read: `odek memory check`"
+    return (preview(found.text), ", edited") if found.is_edited else (episode.summary, "")
 
 
 def _show(store: "EpisodeStore", session_id: str, *, as_json: bool) -> None:

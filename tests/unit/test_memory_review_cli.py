@@ -47,6 +47,18 @@ def test_the_list_says_why_an_episode_is_not_recalled(home: Path, capsys: pytest
     assert shown[1]["provenance"]["untrusted"] is False
 
 
+def test_the_list_shows_texts_as_they_are_now(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was edited by hand is listed with its new words, and what lost its text is marked."""
+    (home / "memory" / "20260101-aaa.md").write_text("The person moved to Lisbon.\n")
+    (home / "memory" / "20260102-bbb.md").unlink()
+
+    lines = out(capsys, "list", "--all").splitlines()
+
+    assert lines[0].endswith("before it is promoted; ! its text cannot be read: `odek memory check`")
+    assert lines[2].endswith("turns: 4  trusted, edited")
+    assert lines[3] == "    The person moved to Lisbon."
+
+
 def test_review_ends_in_promotion_or_rejection(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The beginning of an id is enough; what was decided is shown and on record."""
     assert "The person did 20260102-bbb." in out(capsys, "show", "20260102")
