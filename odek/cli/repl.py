@@ -1,6 +1,7 @@
 """``odek repl``: a dialogue in one session."""
 
 import argparse
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ COMMANDS = {
     "/plan": "show the plan and what is done of it",
     "/memory": "show what is remembered",
     "/cost": "show the tokens and the cost of this session",
-    "/exit": "leave",
+    "/exit": "leave; so do exit and quit",
 }
 
 EPILOG = """\
@@ -73,11 +74,11 @@ async def _talk(run: "AgentRun", interrupts: "Interrupts") -> int:
                 await stage.display.settle()
                 async with stage.display.paused():
                     text = await lines.read()
-                if text is None or text.strip() == "/exit":
+                if text is None or _leaves(text):
                     if sys.stdin.isatty() and stage.opened.session.turns:
                         await _say(stage, f"`odek repl --id {_short(stage)}` goes on")
                     return 0
-                if text.strip().startswith("/"):
+                if _is_command(text):
                     await _command(text.strip(), stage)
                 elif text.strip():
                     await stage.turn(_taken(text, stage), attachments)
@@ -85,6 +86,17 @@ async def _talk(run: "AgentRun", interrupts: "Interrupts") -> int:
                     if offered := _follow_ups(stage):
                         shown = "\n".join(f"  {number}  {each}" for number, each in enumerate(offered, 1))
                         await _say(stage, f"{shown}\n  (a number asks it)")
+
+
+def _leaves(text: str) -> bool:
+    """Tell whether the person wants to leave; behind the command, more words change nothing."""
+    return text.strip() in {"exit", "quit"} or text.split(maxsplit=1)[:1] in (["/exit"], ["/quit"])
+
+
+def _is_command(text: str) -> bool:
+    """Tell a command from a message that begins with a path, as the errors of many programs do."""
+    words = text.split(maxsplit=1)
+    return bool(words) and re.fullmatch(r"/[A-Za-z]*", words[0]) is not None
 
 
 def _follow_ups(stage: "Stage") -> "tuple[str, ...]":
@@ -125,11 +137,11 @@ async def _say(stage: "Stage", text: str) -> None:
     """Print ``text`` as it is, between what the display shows."""
     import trio
 
-    from odek.text import visible
+    from odek.text import readable
 
     await stage.display.settle()
     async with stage.display.paused():
-        await trio.to_thread.run_sync(print, visible(text))
+        await trio.to_thread.run_sync(print, readable(text))
 
 
 def _help(stage: "Stage") -> str:  # noqa: ARG001 - as the other commands
@@ -151,6 +163,8 @@ def _cost(stage: "Stage") -> str:
     lines = [f"{name:<14}  {count:>12,}" for name, count in known.items() if count is not None]
     if usage.cost_usd is not None:
         lines.append(f"{'cost':<14}  {usage.cost_usd:>11.4f}$")
+    if not stage.opened.session.turns:
+        return "nothing was asked yet"
     return "\n".join(lines) or "the model reports no usage"
 
 
