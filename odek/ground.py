@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,7 +15,7 @@ from odek.errors import StoreBusyError, StoreError
 from odek.events import Event, Notice
 from odek.first_answer import FirstAnswer
 from odek.guard import SecondOpinion
-from odek.home import access_hint
+from odek.home import access_hint, person_home
 from odek.llm.choice import choose
 from odek.llm.model import Model
 from odek.masked_events import MaskedEvents
@@ -75,7 +74,7 @@ async def open_ground(stack: AsyncExitStack, setup: Setup) -> Ground:
     masker = Masker(setup.resolved.secrets)
     first = FirstAnswer(setup.emit)
     setup = msgspec.structs.replace(setup, emit=MaskedEvents(first.emit, masker).emit)
-    where = Where(setup.workspace, setup.workspace, Path.home(), setup.home)
+    where = Where(setup.workspace, setup.workspace, person_home(), setup.home)
     for notice in setup.resolved.notices:
         setup.emit(Notice(notice, "warning"))
     launcher = await open_launcher(stack, setup)

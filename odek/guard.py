@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
@@ -10,6 +9,7 @@ import trio
 from odek.config.guard_settings import GuardSettings
 from odek.errors import ModelUnavailableError
 from odek.events import Event, Notice
+from odek.home import expanded
 
 if TYPE_CHECKING:
     from odek.trust.piguard import Question
@@ -50,7 +50,7 @@ class Guard:
     def __init__(self, settings: GuardSettings, emit: Callable[[Event], None]) -> None:
         self._settings = settings
         self._emit = emit
-        self._socket = str(Path(settings.socket_path).expanduser()) if settings.socket_path else ""
+        self._socket = str(expanded(settings.socket_path)) if settings.socket_path else ""
         self._known: dict[str, str] = {}
         self._silent_until = -math.inf
         self._last_failure = ""

@@ -9,7 +9,17 @@ from odek.errors import ConfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["access_hint", "home_directory", "home_name", "working_directory"]
+__all__ = [
+    "access_hint",
+    "expanded",
+    "forget_unusable_home",
+    "home_directory",
+    "home_name",
+    "person_home",
+    "working_directory",
+]
+
+_NOWHERE = "/nonexistent"  # as many systems name the home of users without one
 
 
 def home_directory(environ: Mapping[str, str]) -> "Path":
@@ -33,6 +43,34 @@ def home_name(environ: Mapping[str, str]) -> str:
     if name.startswith("~"):  # a user id without an entry, as in many containers
         raise ConfigError("no home directory is known; set HOME or ODEK_HOME")
     return name if name.startswith("/") else f"{_current()}/{name}"
+
+
+def forget_unusable_home() -> None:
+    """Let a ``HOME`` that is empty or relative be none, so that everybody asks the system for it."""
+    if not os.environ.get("HOME", "/").startswith("/"):
+        del os.environ["HOME"]
+
+
+def person_home() -> "Path":
+    """Return the absolute home directory of the person; where there is none, one that does not exist."""
+    from pathlib import Path
+
+    name = os.path.expanduser("~")  # noqa: PTH111 - knows an error, where this has an answer
+    return Path(name if name.startswith("/") else _NOWHERE)
+
+
+def expanded(text: str) -> "Path":
+    """Return the path ``text``, a leading ``~`` replaced by a home directory.
+
+    Raises:
+        ConfigError: that home directory is not known.
+    """
+    from pathlib import Path
+
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise ConfigError(f"{text}: that home directory is not known; write it out, or set HOME") from None
 
 
 def working_directory() -> "Path":

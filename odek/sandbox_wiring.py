@@ -2,11 +2,11 @@
 
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
 from odek.events import Notice
+from odek.home import person_home
 from odek.sandbox.launcher import Here, Launcher
 from odek.sessions.session import Session
 from odek.setup import Setup
@@ -25,7 +25,7 @@ async def open_launcher(stack: AsyncExitStack, setup: Setup) -> Launcher:
         return Here()
     from odek.sandbox.choice import open_sandbox, shown_by
 
-    shown = shown_by(config, workspace=setup.workspace, home=Path.home(), odek_home=setup.home)
+    shown = shown_by(config, workspace=setup.workspace, home=person_home(), odek_home=setup.home)
     warn = partial(_warn, setup)
     launcher = await stack.enter_async_context(open_sandbox(config, shown, setup.resolved.environment, warn))
     setup.emit(Notice(launcher.state))

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, Protocol, cast
 
 from odek import __version__
 from odek.errors import OdekError
+from odek.home import forget_unusable_home
 
 __all__ = [
     "COMMANDS",
@@ -183,6 +184,7 @@ def entry() -> NoReturn:
     """Run ``odek`` with the process's arguments."""
     _open_missing_streams()
     _take_any_text(sys.stdout)
+    forget_unusable_home()
     try:
         status = _flushed(main, _asked_for_help(sys.argv[1:]))
     except KeyboardInterrupt:

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Judge the command and print the verdict."""
     from odek.cli.last_words import say
     from odek.config.files import load
-    from odek.home import home_directory, working_directory
+    from odek.home import home_directory, person_home, working_directory
     from odek.trust.paths import Where
     from odek.trust.policy import explain
     from odek.trust.shell import classify
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     for notice in resolved.notices:
         say(notice)
     here = working_directory()
-    verdict = classify(command, Where(here, here, Path.home(), home))
+    verdict = classify(command, Where(here, here, person_home(), home))
     settings = resolved.config.dangerous
     decision = explain(verdict, settings, command)
     if arguments.json:

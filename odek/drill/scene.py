@@ -9,6 +9,7 @@ import msgspec
 from odek.config.layers import Resolved
 from odek.events import Event
 from odek.guard import SecondOpinion, guard_of
+from odek.home import expanded, person_home
 from odek.storage.files import ensure_directory
 from odek.tools.tool import CallScope, ToolOutput
 from odek.trust.paths import Where
@@ -47,7 +48,7 @@ class Scene:
         self._scratch = scratch.resolve()
         self._numbers = count(1)
         workspace = self.room()
-        self.where = Where(workspace, workspace, Path.home(), home)
+        self.where = Where(workspace, workspace, person_home(), home)
 
     def room(self) -> Path:
         """Return a new, empty directory."""
@@ -61,7 +62,7 @@ class Scene:
 
     def path(self, text: str) -> Path:
         """Return a path of an attack."""
-        return Path(self.named(text)).expanduser()
+        return expanded(self.named(text))
 
 
 async def never(_: CallScope) -> ToolOutput:

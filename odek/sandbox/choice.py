@@ -9,6 +9,7 @@ import trio
 
 from odek.config.settings import Config
 from odek.errors import ConfigError
+from odek.home import expanded
 from odek.sandbox.boxes import Bubblewrap, Docker, Planted, Shown
 from odek.sandbox.launcher import Launcher
 from odek.text import clip_line
@@ -51,7 +52,7 @@ def shown_by(config: Config, *, workspace: Path, home: Path, odek_home: Path) ->
     Raises:
         ConfigError: a path of ``sandbox_readable`` is not absolute.
     """
-    readable = [Path(path).expanduser() for path in config.sandbox_readable]
+    readable = [expanded(path) for path in config.sandbox_readable]
     for path in readable:
         if not path.is_absolute():
             raise ConfigError(f"sandbox_readable: {path} is not absolute; write it from / or ~")

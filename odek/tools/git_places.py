@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from odek.errors import ToolError
+from odek.home import person_home
 from odek.patterns import late_pattern
 from odek.tools.regular import open_regular
 
@@ -30,8 +31,7 @@ def rules_besides(root: Path) -> Iterator[Path]:
     left aside.
     """
     common = _common_directory(root)
-    if (file := _excludes_file(common / "config")) is not None:
-        yield file
+    yield _excludes_file(common / "config")
     yield common / "info" / "exclude"
 
 
@@ -60,12 +60,9 @@ def _pointed(directory: Path, text: str) -> Path:
     return Path(os.path.realpath(directory / name)) if "\0" not in name else directory
 
 
-def _excludes_file(repository_config: Path) -> Path | None:
+def _excludes_file(repository_config: Path) -> Path:
     """Return the file of rules that a person has for all repositories, or for this one."""
-    try:
-        home = Path.home()
-    except RuntimeError:  # nobody has a home here
-        return None
+    home = person_home()
     config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config", "git")
     named = ""
     for file in (_SYSTEM_CONFIG, config / "config", home / ".gitconfig", repository_config):

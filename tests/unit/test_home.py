@@ -1,12 +1,21 @@
 """Where odek keeps its files."""
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
 
 from odek.errors import ConfigError
-from odek.home import access_hint, home_directory, home_name, working_directory
+from odek.home import (
+    access_hint,
+    expanded,
+    forget_unusable_home,
+    home_directory,
+    home_name,
+    person_home,
+    working_directory,
+)
 from tests.support.permissions import locked
 
 
@@ -34,6 +43,31 @@ def test_a_tilde_means_the_persons_directory(monkeypatch: pytest.MonkeyPatch) ->
     """As a shell would have it."""
     monkeypatch.setenv("HOME", "/home/b")
     assert home_directory({"ODEK_HOME": "~/x"}) == Path("/home/b/x")
+
+
+@pytest.mark.parametrize("home", ["", "somewhere"])
+def test_a_home_that_is_no_place_is_that_of_the_user(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty or relative HOME scatters no files over the root or the workspace."""
+    monkeypatch.setenv("HOME", home)
+    forget_unusable_home()
+    own = Path(pwd.getpwuid(os.geteuid()).pw_dir)
+
+    assert person_home() == expanded("~") == own
+    assert home_directory(os.environ.copy() | {"ODEK_HOME": ""}) == own / ".odek"
+
+
+def test_a_home_that_is_a_place_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It need not exist."""
+    monkeypatch.setenv("HOME", "/nonexistent/home")
+    forget_unusable_home()
+
+    assert person_home() == Path("/nonexistent/home")
+
+
+def test_the_home_of_a_stranger_is_not_made_up() -> None:
+    """A path that begins with it is an error which names it."""
+    with pytest.raises(ConfigError, match=r"~no-such-user-here/x: that home directory is not known"):
+        expanded("~no-such-user-here/x")
 
 
 def test_no_home_at_all_is_said() -> None:
