@@ -5,6 +5,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from odek.cli.memory_stores import by_person, open_episodes, say, shown_time
+from odek.cli.width import wrapped
 
 if TYPE_CHECKING:
     from odek.memory.episodes import Episode, EpisodeStore, Provenance
@@ -65,7 +66,8 @@ def _list(store: "EpisodeStore", arguments: argparse.Namespace) -> None:
     for episode in shown:
         summary, note = _as_it_is(store, episode)
         head = f"{episode.session_id}  {shown_time(episode.created_at)}  turns: {episode.turns}"
-        print(f"{head}  {_state(episode.provenance)}{note}\n    {readable(summary, keep_newlines=False)}")
+        print(wrapped(f"{head}  {_state(episode.provenance)}{note}"))
+        print(wrapped(f"    {readable(summary, keep_newlines=False)}", indent="    ", further=0))
     if len(shown) < len(episodes):
         print(f"{len(episodes) - len(shown)} older ones are not shown; --all shows them")
     if not episodes:
@@ -93,13 +95,15 @@ def _show(store: "EpisodeStore", session_id: str, *, as_json: bool) -> None:
         print(json.dumps(_as_json(found.episode) | extra, indent=2, ensure_ascii=False))
         return
     episode = found.episode
-    print(f"{episode.session_id}  {shown_time(episode.created_at)}  turns: {episode.turns}")
-    print(_state(episode.provenance))
+    print(wrapped(f"{episode.session_id}  {shown_time(episode.created_at)}  turns: {episode.turns}"))
+    print(wrapped(_state(episode.provenance)))
     if found.is_edited:
         print("the text was edited since it was stored")
     if found.rejection:
-        print(f"not shown to the model: {found.rejection}")
-    print(f"\n{readable(found.text)}")
+        print(wrapped(f"not shown to the model: {found.rejection}"))
+    print()
+    for line in readable(found.text).split("\n"):
+        print(wrapped(line, further=0))
 
 
 def _state(provenance: "Provenance") -> str:

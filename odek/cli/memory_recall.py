@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from odek.cli.found import query_of
 from odek.cli.memory_stores import memory_directory, run_with_setup, say, shown_time
 from odek.cli.options import whole_number
+from odek.cli.width import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -164,11 +165,12 @@ def _why(arguments: argparse.Namespace) -> int:
 def _print_turn(record: "WhyRecord") -> None:
     from odek.text import clip_line, readable
 
-    print(f"\nturn {record.turn}, {shown_time(record.time)}: {clip_line(readable(record.query), 100)}")
+    head = f"turn {record.turn}, {shown_time(record.time)}: {clip_line(readable(record.query), 100)}"
+    print(f"\n{wrapped(head)}")
     if record.note:
         print(f"  {readable(record.note, keep_newlines=False)}")
     for item in record.considered:
-        print(f"  {_item(item)}")
+        print(wrapped(f"  {_item(item)}", indent="  "))
     if not record.considered:
         print("  nothing was considered")
 

@@ -13,6 +13,7 @@ from odek.cli.memory_stores import (
     open_facts,
     shown_time,
 )
+from odek.cli.width import wrapped
 
 if TYPE_CHECKING:
     from odek.memory.check import Report
@@ -54,16 +55,17 @@ def _print_report(report: "Report") -> None:
     from odek.text import visible
 
     for line in report.mended:
-        print(visible(line))
+        print(wrapped(visible(line, keep_newlines=False)))
     alike: dict[tuple[str, bool], list[str]] = {}
     for finding in report.findings:
         alike.setdefault((finding.problem, finding.mendable), []).append(finding.file)
     for (problem, is_mendable), files in alike.items():
         hint = " (--repair mends this)" if is_mendable else ""
         for file in files[:MOST_ALIKE]:
-            print(visible(f"{file}: {problem}{hint}"))
+            print(wrapped(visible(f"{file}: {problem}{hint}", keep_newlines=False)))
         if more := len(files[MOST_ALIKE:]):
-            print(visible(f"… and {more:,} more: {problem}{hint}; --json names them"))
+            told = f"… and {more:,} more: {problem}{hint}; --json names them"
+            print(wrapped(visible(told, keep_newlines=False)))
     counted = f"facts: {report.facts}, episodes: {report.episodes}, changes on record: {report.changes}"
     print(f"{counted}; problems: {len(report.findings)}" if report.findings else f"{counted}; all in order")
 

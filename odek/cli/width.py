@@ -3,7 +3,7 @@
 import os
 import sys
 
-__all__ = ["FILE_COLUMNS", "list_columns", "on_one_line"]
+__all__ = ["FILE_COLUMNS", "list_columns", "on_one_line", "wrapped"]
 
 FILE_COLUMNS = 80
 """Of a list that is written to a file or a pipe, or to a terminal that does not tell its width."""
@@ -34,3 +34,20 @@ def on_one_line(text: str, columns: int) -> str:
     from odek.cli.layout import clip_columns  # most lists do without
 
     return clip_columns(shown, columns)
+
+
+def wrapped(line: str, *, indent: str = "", further: int = 4) -> str:
+    """Return ``line``, which begins with ``indent``, as the terminal that stdout is has room for it.
+
+    What does not fit goes on in lines below, ``further`` in. A pipe or a file gets it whole.
+    """
+    if not sys.stdout.isatty() or (len(line) <= list_columns() and line.isascii()):
+        return line
+    from odek.cli.layout import Span, WordWrap
+    from odek.cli.style import PLAIN
+
+    wrap = WordWrap(list_columns(), PLAIN)
+    wrap.start(Span(indent), Span(indent + " " * further))
+    wrap.add([Span(line[len(indent) :])])
+    wrap.end()
+    return wrap.take().removesuffix("\n")

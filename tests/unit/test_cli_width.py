@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from odek.cli.layout import columns_of
+from odek.memory.episodes import EpisodeStore, Provenance
 from odek.processes import registered
 from odek.sessions.names import audit_path
 from odek.trust.audit import AuditTrail, Ingest
@@ -81,3 +82,24 @@ def test_a_record_is_wrapped_at_the_width_of_the_terminal(tmp_path: Path, column
     width = columns or 80
     assert max(map(columns_of, lines)) in range(width - 6, width + 1)
     assert " ".join(" ".join(lines).split()).count("word") == 50
+
+
+@pytest.mark.parametrize("columns", [50, 60, 80])
+def test_lines_about_the_memory_are_parted_between_words(tmp_path: Path, columns: int) -> None:
+    """What does not fit goes on below, further in; a pipe gets each line whole."""
+    store = EpisodeStore(tmp_path / "memory")
+    untrusted = Provenance(untrusted=True, sources=("unknown_provenance", "network", "agent"))
+    store.write(
+        "20260102-" + "0" * 32,
+        f"The person did {'word ' * 40}and 世界.\n\n- a list\n",
+        turns=4,
+        provenance=untrusted,
+    )
+    (tmp_path / "memory" / "20260103-x.md").write_text("The person moved to Lisbon.")
+
+    for arguments in (["memory", "list"], ["memory", "show", "20260102"]):
+        whole = shown(tmp_path, *arguments, columns=None)
+        lines = shown(tmp_path, *arguments, columns=columns)
+
+        assert max(map(columns_of, lines)) <= columns
+        assert " ".join(" ".join(lines).split()) == " ".join(" ".join(whole).split())
