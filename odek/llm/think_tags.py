@@ -23,6 +23,14 @@ _TAGS = {
     "[THINK]": "[/THINK]",
 }
 _ANY_TAG = late_pattern("|".join(re.escape(tag) for pair in _TAGS.items() for tag in pair))
+_LONGEST = max(map(len, _TAGS.values()))
+_BEGUN_TAG = late_pattern(  # at the end of what there is; nearly every piece of an answer has none
+    "(?:"
+    + "|".join(
+        re.escape(tag[:n]) for pair in _TAGS.items() for tag in pair for n in range(len(tag) - 1, 0, -1)
+    )
+    + r")\Z"
+)
 
 
 class ThinkTags:
@@ -115,7 +123,7 @@ class ThinkTags:
         if match:
             kept = match.start()
         elif not is_all:
-            kept -= max(_begun(rest[start:], tag) for pair in _TAGS.items() for tag in pair)
+            kept -= len(begun[0]) if (begun := _BEGUN_TAG.search(rest, max(start, kept - _LONGEST))) else 0
         self._context.feed(rest[start:kept])
         self._held = rest[kept:]
         return "", rest[:kept]
