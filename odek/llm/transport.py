@@ -144,7 +144,9 @@ class Transport:
 
 def rehearse_http() -> None:
     """Load and do what every request needs, short of sending it."""
-    client = httpx2.AsyncClient(verify=_trusting_nobody())  # with which the library loads most of itself
+    # With a client the library loads most of itself. A proxy that the environment names may be unusable, and
+    # not be needed either.
+    client = httpx2.AsyncClient(verify=_trusting_nobody(), trust_env=False)
     client.build_request("POST", "http://localhost", content=b"")
 
 

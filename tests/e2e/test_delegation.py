@@ -76,6 +76,17 @@ async def test_however_much_there_is_to_be_hidden_subagents_start(tmp_path: Path
     assert "[task 1: success" in result
 
 
+async def test_a_proxy_that_cannot_be_used_keeps_no_subagent_from_a_server_here(tmp_path: Path) -> None:
+    """What the environment says of proxies is for servers elsewhere."""
+    script = answers([delegate({"goal": "alpha"}), text_answer("done")], {"alpha": text_answer("A!")})
+    async with open_model_server(default=script) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        await odek.run("run", "do a thing", environment={"all_proxy": "socks5://127.0.0.1:9"})
+        result = said(server.requests[-1], "tool")
+
+    assert "[task 1: success" in result
+
+
 async def test_a_subagent_that_is_killed_is_an_error_and_its_tokens_count(tmp_path: Path) -> None:
     """The others go on, and what it had used before is in the parent's usage."""
     script = answers(
