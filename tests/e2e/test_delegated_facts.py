@@ -10,6 +10,7 @@ from tests.support.cli import Odek
 from tests.support.delegations import delegate, is_child, said
 from tests.support.http_request import RecordedRequest
 from tests.support.model_server import Answer, by_request, open_model_server, text_answer, tool_call_answer
+from tests.support.waiting import HANG_SECONDS
 
 BATCH = 10
 """Facts that one answer of the model stores."""
@@ -65,7 +66,8 @@ async def test_whoever_stores_facts_at_the_same_time_all_are_there(each: int, tm
         odek.environment |= {"ODEK_MEMORY_FACTS_LIMIT_ENV": "100000", "ODEK_MAX_ITERATIONS": "50"}
 
         async def type_facts() -> None:
-            await begun.wait()
+            with trio.fail_after(HANG_SECONDS):
+                await begun.wait()
             for number in range(each):
                 added = await odek.run("memory", "facts", "add", "env", fact("person", number))
                 assert added.status == 0, added.stderr
