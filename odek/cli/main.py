@@ -119,8 +119,30 @@ class Parser(argparse.ArgumentParser):
             self.exit()
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:  # said by the command that does not know them, whose help tells more
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown)}")
         return parsed, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is none of the choices, and say which was probably meant."""
+        if action.choices is not None and value not in action.choices:
+            from odek.config.checking import nearest
+
+            if meant := nearest(str(value), list(action.choices)):
+                raise argparse.ArgumentError(action, f"invalid choice: {value!r}; did you mean {meant}?")
+            if " " in str(value) and "run" in action.choices:
+                raise argparse.ArgumentError(
+                    action, f'invalid choice: {value!r}; to give a task, type `{self.prog} run "…"`'
+                )
+        super()._check_value(action, value)
+
+    def _meant(self, unknown: Sequence[str]) -> str:
+        """Return a hint to the flag that the first unknown one probably was, "" for none."""
+        from odek.config.checking import nearest
+
+        flag = next((word.partition("=")[0] for word in unknown if word.startswith("--")), "")
+        known = [name for name in self._option_string_actions if name.startswith("--")]
+        meant = nearest(flag, known) if flag else ""
+        return f"; did you mean {meant}?" if meant else ""
 
     def error(self, message: str) -> NoReturn:
         """Print ``message`` and leave."""

@@ -37,6 +37,27 @@ def test_a_wrong_word_or_a_missing_argument_is_one_line(words: list[str], capsys
     assert (left.value.code, told.out, told.err.count("\n")) == (3, "", 1)
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["sesion", "list"], "odek: argument COMMAND: invalid choice: 'sesion'; did you mean session?"),
+        (["memory", "promot", "x"], "invalid choice: 'promot'; did you mean promote?"),
+        (["fix the build"], "invalid choice: 'fix the build'; to give a task, type `odek run \"…\"`"),
+        (["walk"], "invalid choice: 'walk' (choose from "),
+        (["run", "--modle", "m", "x"], "unrecognized arguments: --modle; did you mean --model?"),
+        (["run", "--json-lines", "x"], "unrecognized arguments: --json-lines (see `odek run --help`)"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistyped_word_is_answered_with_the_one_meant(words: list[str], told: str, capsys: Output) -> None:
+    """Who knows nearly how it is called need not read a list."""
+    with pytest.raises(SystemExit) as left:
+        main(words)
+
+    assert left.value.code == 3
+    assert told in capsys.readouterr().err
+
+
 def test_files_that_are_closed_to_this_user_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
