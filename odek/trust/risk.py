@@ -33,7 +33,7 @@ class Risk(IntEnum):
 
 _VERBS = {
     Risk.SAFE: "only looks",
-    Risk.LOCAL_WRITE: "writes in the workspace",
+    Risk.LOCAL_WRITE: "changes files",
     Risk.INSTALL: "installs software",
     Risk.NETWORK_EGRESS: "contacts the network",
     Risk.CODE_EXECUTION: "runs code",

@@ -153,3 +153,12 @@ def test_without_a_command_the_usage_is_told(capsys: Output) -> None:
 
     assert left.value.code == 3
     assert "COMMAND" in capsys.readouterr().err
+
+
+def test_a_program_is_not_said_to_stay_in_the_workspace_where_its_target_does_not(capsys: Output) -> None:
+    """What a program does is told apart from where it does it."""
+    main(["risk", "touch /etc/x"])
+
+    told = capsys.readouterr().out
+    assert "touch changes files" in told
+    assert "in the workspace" not in told
