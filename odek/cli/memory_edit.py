@@ -40,12 +40,17 @@ def edit(store: "FactStore", target: "Target", *, as_json: bool) -> int:
     text = before + "\n" if before else ""
     draft.write_text(text, encoding="utf-8")
     _run_editor(draft, text)
-    entries = FactFile.parse(draft.read_bytes()).texts
+    try:
+        entries = FactFile.parse(draft.read_bytes()).texts
+    except OSError as error:
+        raise ConfigError(
+            f"the editor left no text in {draft}: {describe(error)}; nothing is changed"
+        ) from None
     if list(entries) == [fact.text for fact in facts.entries]:
         draft.unlink()
         return _done("unchanged", target, facts.percent, as_json=as_json)
     try:
-        after = store.replace_all(target, facts.content_hash, entries, origin=by_person())
+        after = store.replace_all(target, facts.content_hash, entries, action="edit", origin=by_person())
     except (MemoryRefusedError, TargetChangedError) as error:
         print(f"odek: {error}\nodek: your text is kept in {draft}", file=sys.stderr)
         return 1
@@ -59,7 +64,11 @@ def _run_editor(draft: Path, text: str) -> None:
     Raises:
         ConfigError: there is no editor, or it failed; a changed draft is kept, and named.
     """
-    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not command and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        draft.unlink()
+        raise ConfigError("there is no terminal to edit in: set EDITOR, or use `odek memory facts add`")
+    command = command or "vi"
     try:
         status = subprocess.run([*shlex.split(command), str(draft)], check=False).returncode
     except (OSError, ValueError) as error:

@@ -82,6 +82,7 @@ def _log(history: "History", arguments: argparse.Namespace) -> None:
 
 
 def _line(record: "Record") -> str:
+    from odek.memory.journal import WHOLE_FILE
     from odek.text import clip_line, readable
 
     what = f"undo of {record.undoes}: {record.action}" if record.undoes else record.action
@@ -89,7 +90,7 @@ def _line(record: "Record") -> str:
     if record.action in {"replace", "merge"}:
         text = f"{clip_line(record.before, WIDTH // 2)} → {record.after}"
     head = f"{record.id}  {shown_time(record.time)}  {what} {record.target}"
-    shown = "the whole file" if record.action == "consolidate" else clip_line(text, WIDTH)
+    shown = "the whole file" if record.action in WHOLE_FILE else clip_line(text, WIDTH)
     return readable(f"{head}\n    {shown}\n    {_origin(record)}")
 
 
@@ -136,11 +137,11 @@ def _blame(history: "History", arguments: argparse.Namespace) -> None:
 
 def _entry_hashes(record: "Record") -> list[str]:
     """Return the hashes of the entries that a change left behind."""
-    if record.action != "consolidate":
-        return [record.hash_after] if record.hash_after else []
     from odek.memory.fact_file import FactFile
-    from odek.memory.journal import digest
+    from odek.memory.journal import WHOLE_FILE, digest
 
+    if record.action not in WHOLE_FILE:
+        return [record.hash_after] if record.hash_after else []
     before = set(FactFile.parse(record.before.encode()).texts)
     return [digest(text) for text in FactFile.parse(record.after.encode()).texts if text not in before]
 

@@ -245,6 +245,7 @@ class FactStore:
         expected_hash: str,
         entries: Sequence[str],
         *,
+        action: Literal["consolidate", "edit"] = "consolidate",
         origin: "Origin | None" = None,
         undoes: str = "",
     ) -> Facts:
@@ -273,7 +274,7 @@ class FactStore:
             change = self._save(transaction, target, "", file, after)
             if change.changed:
                 before, now = (part.encode().decode("utf-8", "replace") for part in (file, after))
-                _note(transaction, "consolidate", target, before, now, origin, undoes)
+                _note(transaction, action, target, before, now, origin, undoes)
             return change.facts
 
     def _committer(self) -> "Committer":

@@ -16,10 +16,14 @@ from odek.storage.files import replace_file
 from odek.storage.lines import append_lines
 from odek.timestamps import current_timestamp
 
-__all__ = ["History", "Journal", "Origin", "Record", "digest", "make_record"]
+__all__ = ["WHOLE_FILE", "History", "Journal", "Origin", "Record", "digest", "make_record"]
 
 LIMIT_BYTES = 4 * 1024 * 1024
 """Beyond it the older half goes. Some ten thousand changes; no measurement behind this."""
+
+
+WHOLE_FILE = frozenset({"consolidate", "edit"})
+"""The actions that change a file of facts as one: by a model, or by a person in an editor."""
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +44,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One change.
 
     ``target`` is ``user``, ``env`` or the id of an episode. ``before`` and ``after`` are the
-    entry or the episode's text, "" where there was or is none; for ``consolidate`` the
-    whole file. Credentials in them are masked, so that the hashes, SHA-256 of the true
+    entry or the episode's text, "" where there was or is none; for an action on a
+    ``WHOLE_FILE`` all of it. Credentials in them are masked, so that the hashes, SHA-256 of the true
     text, decide whether they can be put back.
     """
 

@@ -1,5 +1,7 @@
 """Everything that is remembered as one value, and taking such a value in again."""
 
+import codecs
+
 import msgspec
 
 from odek.errors import MemoryRefusedError, StoreCorruptError, StoreError
@@ -72,7 +74,7 @@ def import_all(
         StoreError: a file cannot be written; what was added before stays.
     """
     try:
-        given = msgspec.json.decode(data, type=Export)
+        given = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8), type=Export)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise StoreCorruptError(
             f"{name} is no exported memory, as `odek memory export` makes it: {error}"

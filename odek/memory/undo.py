@@ -1,10 +1,12 @@
 """Taking a change back, as long as what it made is still there unchanged."""
 
+from typing import Literal
+
 from odek.errors import MemoryRefusedError
 from odek.memory.episodes import EpisodeStore
 from odek.memory.fact_file import FactFile
 from odek.memory.facts import TARGETS, Fact, FactStore, Target
-from odek.memory.journal import Journal, Origin, Record, digest
+from odek.memory.journal import WHOLE_FILE, Journal, Origin, Record, digest
 
 __all__ = ["last_undoable", "undo"]
 
@@ -60,14 +62,15 @@ def _undo_fact(facts: FactStore, target: Target, record: Record, origin: Origin 
             raise MemoryRefusedError(
                 f"memory: {record.id} held a credential, which is not kept; edit by hand"
             )
-    if record.action == "consolidate":
+    if record.action in WHOLE_FILE:
         before, after = (FactFile.parse(text.encode()).texts for text in (record.before, record.after))
         seen = facts.read(target)
         if tuple(fact.text for fact in seen.entries) != after:
             raise MemoryRefusedError(
                 f"memory: {target}.md changed since {record.id}; undo the later changes first"
             )
-        facts.replace_all(target, seen.content_hash, before, origin=origin, undoes=record.id)
+        action: Literal["consolidate", "edit"] = "edit" if record.action == "edit" else "consolidate"
+        facts.replace_all(target, seen.content_hash, before, action=action, origin=origin, undoes=record.id)
     elif not record.before:
         facts.remove(Fact(target, 0, record.after), origin=origin, undoes=record.id)
     elif not record.after:

@@ -159,12 +159,14 @@ async def test_facts_are_edited_in_the_persons_editor(tmp_path: Path) -> None:
     editor.write_text('#!/bin/sh\nsed -i s/tabs/spaces/ "$1"\n')
     editor.chmod(0o755)
     saved = await odek.run("memory", "facts", "edit", "user")
+    log = await odek.run("memory", "log")
     between = odek.home / "memory" / "user.md"
     after = between.read_text()
     editor.write_text(f'#!/bin/sh\nprintf "Edited meanwhile" > {between}\nsed -i s/spaces/both/ "$1"\n')
     refused = await odek.run("memory", "facts", "edit", "user")
 
     assert (saved.status, after.strip()) == (0, "I prefer spaces")
+    assert "  edit user\n    the whole file\n    approved by person\n" in log.stdout
     assert refused.status == 1
     assert "changed meanwhile" in refused.stderr
     assert "your text is kept in" in refused.stderr
@@ -178,6 +180,8 @@ async def test_facts_are_edited_in_the_persons_editor(tmp_path: Path) -> None:
         ("/nowhere/vi", "cannot be started: it does not exist; set EDITOR", False),
         ("sh -c 'exit 3'", "ended with 3; nothing is changed", False),
         ("sh -c 'echo more >> $0; exit 1'", "ended with 1; nothing is saved, your text is kept in ", True),
+        ("rm", "left no text in ", False),
+        ("", "there is no terminal to edit in: set EDITOR", False),
     ],
 )
 async def test_an_editor_that_fails_changes_nothing(

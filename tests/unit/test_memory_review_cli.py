@@ -179,6 +179,30 @@ def test_an_import_takes_nothing_unsafe(
     assert "facts 1, episodes 0" in said
 
 
+def test_an_export_that_an_editor_saved_with_a_byte_order_mark_is_read(
+    home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Whoever looks into the file first may save it."""
+    exported = tmp_path / "memory.json"
+    exported.write_text("\ufeff" + out(capsys, "export"), encoding="utf-8")
+
+    assert out(capsys, "import", str(exported)).endswith("already there: 2\n")
+
+
+def test_a_change_in_an_editor_can_be_undone_and_done_again(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The log calls it what it was."""
+    facts = FactStore(home / "memory", FactLimits())
+    facts.add("user", "I prefer tabs")
+    facts.replace_all("user", facts.read("user").content_hash, ["I prefer spaces"], action="edit")
+
+    assert "edit user" in out(capsys, "undo")
+    assert [fact.text for fact in facts.read("user").entries] == ["I prefer tabs"]
+    assert "undo of" in out(capsys, "log").splitlines()[0]
+    assert out(capsys, "log").splitlines()[0].endswith(": edit user")
+
+
 def test_an_import_of_something_else_names_the_file(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
