@@ -28,8 +28,9 @@ def _masked(text: str) -> str:
 
 
 def _known_values() -> list[str]:
-    """Return what this process may hold that is secret: by the names of variables, and all of secrets.env."""
+    """Return what this process may hold that is secret: by the names of variables, and in secrets.env."""
     from odek.config.files import read_secrets
+    from odek.config.layers import secrets_of
     from odek.config.substitution import looks_like_credential
     from odek.errors import ConfigError
     from odek.home import home_directory
@@ -38,4 +39,7 @@ def _known_values() -> list[str]:
         brought = read_secrets(home_directory(os.environ), os.environ)
     except ConfigError:  # this may be the very error that is told
         brought = {}
-    return [*brought.values(), *(value for name, value in os.environ.items() if looks_like_credential(name))]
+    return [
+        *secrets_of(brought),
+        *(value for name, value in os.environ.items() if looks_like_credential(name)),
+    ]

@@ -17,15 +17,24 @@ from odek.config.settings import REFUSED_IN_PROJECTS, Config
 from odek.config.substitution import looks_like_credential, names_in, substitute, substitute_public
 from odek.config.variables import DEBUG_VARIABLE, HOME_VARIABLE, complaint, in_order, is_unused, parsed
 
-__all__ = ["API_KEY_VARIABLES", "Layer", "Origin", "Resolved", "SourceText", "Sources", "resolve"]
+__all__ = [
+    "API_KEY_VARIABLES",
+    "Layer",
+    "Origin",
+    "Resolved",
+    "SourceText",
+    "Sources",
+    "resolve",
+    "secrets_of",
+]
 
 Layer = Literal["home", "project", "environment", "flag"]
 
 API_KEY_VARIABLES = ("ODEK_API_KEY", "DEEPSEEK_API_KEY", "OPENAI_API_KEY")
+"""Where the key of the endpoint is looked for, first match first."""
+
 BASE_URL_VARIABLES = {"OPENAI_API_KEY": "OPENAI_BASE_URL"}
 """Where a key of that variable is good for, by its name: other programs read both."""
-
-"""Where the key of the endpoint is looked for, first match first."""
 
 _SHORTEST_SECRET = 6  # characters; a shorter one would be found in harmless text everywhere
 
@@ -76,6 +85,13 @@ class Resolved(msgspec.Struct, frozen=True):
     notices: tuple[str, ...]
     environment: Mapping[str, str]
     secrets: tuple[str, ...]
+
+
+def secrets_of(brought: Mapping[str, str]) -> list[str]:
+    """Return the texts of ``secrets.env`` that are secret: all but the settings, such as a model's name."""
+    settings = {name for name, key in variables().items() if not key.facets.secret}
+    settings.update(BASE_URL_VARIABLES.values())
+    return [text for name, text in brought.items() if name not in settings]
 
 
 def resolve(sources: Sources) -> Resolved:
@@ -275,10 +291,7 @@ class _Resolution:
         return [key for path in secret_paths() if (key := self._values.get(path))]
 
     def _secret_texts(self) -> tuple[str, ...]:
-        settings = {name for name, key in variables().items() if not key.facets.secret}
-        settings.update(BASE_URL_VARIABLES.values())
-        found = self._credentials()
-        found += [text for name, text in self._brought.items() if name not in settings]
+        found = self._credentials() + secrets_of(self._brought)
         found += [self._variables.get(name, "").strip() for name in sorted(self._key_names)]
         return tuple(dict.fromkeys(text for text in found if len(text) >= _SHORTEST_SECRET))
 

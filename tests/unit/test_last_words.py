@@ -30,6 +30,21 @@ def test_an_error_and_its_traceback_are_masked(
     assert "Traceback" in told
 
 
+def test_a_setting_in_secrets_env_is_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever keeps the model and the address beside the key can read an error about them."""
+    settings = {"ODEK_MODEL": "some-long-model", "OPENAI_BASE_URL": "http://ada.example/v1"}
+    lines = [f"{name}={value}" for name, value in (settings | {"ODEK_API_KEY": "violet-umbrella"}).items()]
+    (tmp_path / "secrets.env").write_text("\n".join(lines))
+    monkeypatch.setenv("ODEK_HOME", str(tmp_path))
+
+    say("some-long-model at http://ada.example/v1 with violet-umbrella")
+
+    told = capsys.readouterr().err
+    assert told == "odek: some-long-model at http://ada.example/v1 with [REDACTED:known-secret]\n"
+
+
 def test_the_working_directory_is_no_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
