@@ -40,6 +40,7 @@ from odek.tools.memory import MemoryTool
 from odek.tools.plan import Plan, PlanTool
 from odek.tools.read_file import ReadFileTool
 from odek.tools.search_files import SearchFilesTool
+from odek.tools.seen_files import SeenFiles
 from odek.tools.session_search import SessionSearchTool
 from odek.tools.shell import Shell
 from odek.tools.tool import Tool
@@ -158,16 +159,16 @@ async def _open_tools(
     """Return every tool there is for this agent, switched off or not; a new one is a line here."""
     setup, memory, session = ground.setup, ground.memory, ground.session
     workspace = setup.workspace
-    disk = trio.CapacityLimiter(DISK_THREADS)
+    disk, seen = trio.CapacityLimiter(DISK_THREADS), SeenFiles()
     background = await stack.enter_async_context(open_background())
     environment = dict(setup.resolved.environment)
     offered: list[Tool[Any]] = [
         Shell(
             workspace, setup.resolved.config.shell, environment, background, ground.masker, ground.launcher
         ),
-        ReadFileTool(workspace, disk),
-        WriteFileTool(workspace, disk),
-        PatchTool(workspace, disk),
+        ReadFileTool(workspace, disk, seen),
+        WriteFileTool(workspace, disk, seen),
+        PatchTool(workspace, disk, seen),
         SearchFilesTool(workspace, disk),
         GlobTool(workspace, disk),
         TreeTool(workspace, disk),

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from odek.errors import ToolError
 from odek.tools.paths import Target
+from odek.tools.seen_files import SeenFiles, stamp_of
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects
 
@@ -29,27 +30,40 @@ class WriteFileArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class WriteFileTool(Tool[WriteFileArguments]):
-    """Writes whole files. ``disk`` limits how many threads wait for the disk at once."""
+    """Writes whole files, but over nothing that changed since it was ``seen``.
+
+    ``disk`` limits how many threads wait for the disk at once.
+    """
 
     name: ClassVar[str] = "write_file"
     description: ClassVar[str] = (
         "Create a text file, or replace the whole content of one, as UTF-8. Missing directories are made; "
-        "the mode of an existing file stays. Use patch to change a part of a file."
+        "the mode of an existing file stays. A file that changed since you read it is not replaced: read it "
+        "again. Use patch to change a part of a file."
     )
     arguments_type = WriteFileArguments
     json_texts: ClassVar[tuple[str, ...]] = ("content",)
 
-    def __init__(self, workspace: Path, disk: trio.CapacityLimiter) -> None:
+    def __init__(self, workspace: Path, disk: trio.CapacityLimiter, seen: SeenFiles | None = None) -> None:
         self._workspace = workspace
         self._disk = disk
+        self._seen = seen or SeenFiles()
 
     async def prepare(self, arguments: WriteFileArguments) -> PreparedCall:
         """Compare the content with what is there; see the base class."""
         from odek.tools.edit_plans import plan_write
 
-        plan = partial(plan_write, arguments.path, arguments.content, self._workspace)
+        def plan() -> "Change":
+            change = plan_write(arguments.path, arguments.content, self._workspace)
+            target = change.snapshot.target
+            if change.data != change.snapshot.data and self._seen.changed_since(target.resolved):
+                raise ToolError(
+                    f"{target.shown} was changed by somebody since you saw it; read it again first"
+                )
+            return change
+
         change = await trio.to_thread.run_sync(plan, limiter=self._disk)
-        return _prepared(change, Effects(writes=change.snapshot.target.paths), self._disk)
+        return _prepared(change, Effects(writes=change.snapshot.target.paths), self._disk, self._seen)
 
 
 class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,7 +86,10 @@ class PatchArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PatchTool(Tool[PatchArguments]):
-    """Replaces passages of a file. ``disk`` limits how many threads wait for the disk at once."""
+    """Replaces passages of a file. ``disk`` limits how many threads wait for the disk at once.
+
+    A file that was ``seen`` stays so.
+    """
 
     name: ClassVar[str] = "patch"
     description: ClassVar[str] = (
@@ -83,9 +100,10 @@ class PatchTool(Tool[PatchArguments]):
     )
     arguments_type = PatchArguments
 
-    def __init__(self, workspace: Path, disk: trio.CapacityLimiter) -> None:
+    def __init__(self, workspace: Path, disk: trio.CapacityLimiter, seen: SeenFiles | None = None) -> None:
         self._workspace = workspace
         self._disk = disk
+        self._seen = seen or SeenFiles()
 
     async def prepare(self, arguments: PatchArguments) -> PreparedCall:
         """Apply the edits in memory; see the base class."""
@@ -100,20 +118,34 @@ class PatchTool(Tool[PatchArguments]):
             change = await trio.to_thread.run_sync(plan, limiter=self._disk)
         except ToolError as error:
             return _failing(snapshot.target, error)
-        return _prepared(change, Effects(reads=paths, writes=paths), self._disk)
+        return _prepared(change, Effects(reads=paths, writes=paths), self._disk, self._seen, is_whole=False)
 
 
-def _prepared(change: "Change", effects: Effects, disk: trio.CapacityLimiter) -> PreparedCall:
+def _prepared(
+    change: "Change",
+    effects: Effects,
+    disk: trio.CapacityLimiter,
+    seen: SeenFiles,
+    *,
+    is_whole: bool = True,
+) -> PreparedCall:
+    """Return the call that makes ``change``; behind one that ``is_whole`` the agent knows the whole file."""
     target = change.snapshot.target
+
+    def write() -> None:
+        from odek.tools.working_file import replace
+
+        is_known = is_whole or seen.knows(target.resolved)
+        replace(change.snapshot, change.data)
+        if is_known:
+            seen.note(target.resolved, stamp_of(target.resolved))
 
     async def run(_scope: CallScope) -> ToolOutput:
         if change.data == change.snapshot.data:
             await trio.lowlevel.checkpoint()
             return ToolOutput(change.done)
-        from odek.tools.working_file import replace
-
         # Not abandoned on cancel: whether the file was written must be known.
-        await trio.to_thread.run_sync(replace, change.snapshot, change.data, limiter=disk)
+        await trio.to_thread.run_sync(write, limiter=disk)
         return ToolOutput(change.done, changed=(target.shown,), diff=change.diff)
 
     return PreparedCall(target.shown, effects, run, change.diff)

@@ -1,6 +1,5 @@
 """The ``read_file`` tool: a range of lines of a text file, bounded whatever the file is."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -9,6 +8,7 @@ import trio
 from msgspec import Meta
 
 from odek.errors import ToolError
+from odek.tools.seen_files import SeenFiles, stamp_of
 from odek.tools.tool import CallScope, PreparedCall, Tool, ToolOutput
 from odek.trust.effects import Effects
 
@@ -24,7 +24,10 @@ class ReadFileArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class ReadFileTool(Tool[ReadFileArguments]):
-    """Reads text files. ``disk`` limits how many threads wait for the disk at once."""
+    """Reads text files, and tells ``seen`` of each.
+
+    ``disk`` limits how many threads wait for the disk at once.
+    """
 
     name: ClassVar[str] = "read_file"
     description: ClassVar[str] = (
@@ -34,9 +37,10 @@ class ReadFileTool(Tool[ReadFileArguments]):
     )
     arguments_type = ReadFileArguments
 
-    def __init__(self, workspace: Path, disk: trio.CapacityLimiter) -> None:
+    def __init__(self, workspace: Path, disk: trio.CapacityLimiter, seen: SeenFiles | None = None) -> None:
         self._workspace = workspace
         self._disk = disk
+        self._seen = seen or SeenFiles()
 
     async def prepare(self, arguments: ReadFileArguments) -> PreparedCall:
         """Find the file; see the base class."""
@@ -49,8 +53,13 @@ class ReadFileTool(Tool[ReadFileArguments]):
             locate_file, arguments.path, self._workspace, limiter=self._disk
         )
 
+        def read() -> str:
+            stamp = stamp_of(target.resolved)  # before: a change while it is read counts as one
+            content = read_lines(target, first, last)
+            self._seen.note(target.resolved, stamp)
+            return content
+
         async def run(_scope: CallScope) -> ToolOutput:
-            read = partial(read_lines, target, first, last)
             return ToolOutput(await trio.to_thread.run_sync(read, limiter=self._disk))
 
         lines = "" if first == 1 and last is None else f":{first}-{'' if last is None else last}"
