@@ -24,7 +24,7 @@ __all__ = ["run_command", "set_by_project", "use_memory_tool", "write_file"]
 
 async def run_command(scene: Scene, command: str) -> Outcome:
     """Try to have the shell run ``command`` when nobody can be asked."""
-    return await _without_a_person(scene, Effects(command=scene.named(command)))
+    return await _without_a_person(scene, Effects(command=scene.command(command)))
 
 
 async def write_file(scene: Scene, path: str) -> Outcome:

@@ -1,5 +1,6 @@
 """Where the attacks are tried: the person's configuration, and rooms of a scratch directory."""
 
+import shlex
 from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
@@ -56,13 +57,17 @@ class Scene:
         ensure_directory(room)
         return room
 
-    def named(self, text: str) -> str:
-        """Return ``text`` of an attack with the names of this place."""
-        return text.replace("{odek}", str(self.home)).replace("{odek_name}", self.home.name)
+    def command(self, text: str) -> str:
+        """Return a command line of an attack, with the names of this place as a shell reads them."""
+        return _with_names(text, shlex.quote(str(self.home)), shlex.quote(self.home.name))
 
     def path(self, text: str) -> Path:
         """Return a path of an attack."""
-        return expanded(self.named(text))
+        return expanded(_with_names(text, str(self.home), self.home.name))
+
+
+def _with_names(text: str, home: str, home_name: str) -> str:
+    return text.replace("{odek}", home).replace("{odek_name}", home_name)
 
 
 async def never(_: CallScope) -> ToolOutput:

@@ -41,6 +41,16 @@ async def test_nothing_gets_through_the_defaults_and_nothing_is_touched(tmp_path
     assert everything_below(tmp_path) == before
 
 
+async def test_a_home_with_a_blank_in_its_name_is_attacked_where_it_is(tmp_path: Path) -> None:
+    """Commands name it as a shell reads it."""
+    odek = Odek(tmp_path)
+    odek.home = tmp_path / "my home"
+    odek.environment["ODEK_HOME"] = str(odek.home)
+    done = await odek.run("memory", "drill", "--json")
+
+    assert (done.status, msgspec.json.decode(done.stdout)["got_through"]) == (0, 0)
+
+
 async def test_what_a_loose_configuration_lets_through_is_listed_with_its_reason(tmp_path: Path) -> None:
     """A setting that approves in advance and a class that is allowed show, each with what it lets through."""
     odek = Odek(tmp_path)
