@@ -99,6 +99,7 @@ def test_show_tells_value_and_layer_and_no_secret(shell: Shell) -> None:
     """Values are aligned within 80 columns; the key is masked wherever it appears."""
     shell.home.mkdir()
     (shell.home / "secrets.env").write_text(f"ODEK_API_KEY={KEY}\n")
+    (shell.home / "secrets.env").chmod(0o644)
     (shell.home / "config.json").write_text(
         '{"system": "key ${ODEK_API_KEY} ' + "word " * 40 + '", "base_url": "http://u:pw@host/v1"}'
     )

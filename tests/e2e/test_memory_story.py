@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import shlex
 from pathlib import Path
 
 import msgspec
@@ -154,15 +155,16 @@ async def test_facts_are_edited_in_the_persons_editor(tmp_path: Path) -> None:
     await odek.run("memory", "facts", "add", "user", "I prefer tabs")
     drafts = tmp_path / "drafts"
     drafts.mkdir()
-    odek.environment |= {"EDITOR": str(tmp_path / "editor"), "VISUAL": "", "TMPDIR": str(drafts)}
     editor = tmp_path / "editor"
+    odek.environment |= {"EDITOR": shlex.quote(str(editor)), "VISUAL": "", "TMPDIR": str(drafts)}
     editor.write_text('#!/bin/sh\nsed -i s/tabs/spaces/ "$1"\n')
     editor.chmod(0o755)
     saved = await odek.run("memory", "facts", "edit", "user")
     log = await odek.run("memory", "log")
     between = odek.home / "memory" / "user.md"
     after = between.read_text()
-    editor.write_text(f'#!/bin/sh\nprintf "Edited meanwhile" > {between}\nsed -i s/spaces/both/ "$1"\n')
+    meanwhile = f'printf "Edited meanwhile" > {shlex.quote(str(between))}'
+    editor.write_text(f'#!/bin/sh\n{meanwhile}\nsed -i s/spaces/both/ "$1"\n')
     refused = await odek.run("memory", "facts", "edit", "user")
 
     assert (saved.status, after.strip()) == (0, "I prefer spaces")

@@ -225,7 +225,7 @@ async def test_the_policy_lets_no_call_promote(tmp_path: Path) -> None:
         odek = odek_in(tmp_path, server)
         plant(odek, PENDING, RECORD, untrusted=True, sources=["network"])
         before = snapshot(odek)
-        edits = [edit.format(home=odek.home) for edit in EDITS]
+        edits = [edit.format(home=shlex.quote(str(odek.home))) for edit in EDITS]
         index = str(odek.home / "memory" / "index.json")
         (odek.workspace / "index").symlink_to(index)
         (odek.workspace / "memory").symlink_to(odek.home / "memory")

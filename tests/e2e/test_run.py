@@ -84,7 +84,7 @@ async def test_a_session_that_goes_on_elsewhere_knows_where_it_is(tmp_path: Path
     assert f"The workspace is now {there}" in requests[1][len(requests[0]) + 1]["content"]
     assert requests[2][: len(requests[1])] == requests[1]
     said = [message["content"] for message in requests[3] if "The workspace is now" in message["content"]]
-    assert [text.splitlines()[0].rpartition(" ")[2] for text in said] == [str(there), str(here)]
+    assert [text.splitlines()[0].partition(" is now ")[2] for text in said] == [str(there), str(here)]
 
 
 async def test_the_key_goes_to_the_endpoint_and_nowhere_else(tmp_path: Path) -> None:

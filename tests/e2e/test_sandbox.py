@@ -1,6 +1,7 @@
 """Runs in a sandbox: what is told, where commands run, and what no project and no resumption loosens."""
 
 import os
+import shlex
 import signal
 from pathlib import Path
 
@@ -124,7 +125,7 @@ async def test_a_subagent_in_a_worktree_is_in_it_too(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "work")
     repository.commit({"a.txt": "one\n"})
     task = {"goal": "alpha", "trust_level": "trusted", "worktree": True}
-    work = shell(f"{HOST}; echo two > a.txt; git status --short; ls -A {tmp_path}/home")
+    work = shell(f"{HOST}; echo two > a.txt; git status --short; ls -A {shlex.quote(str(tmp_path))}/home")
     script = answers([delegate(task), text_answer("done")], {"alpha": work})
 
     def choose(request: RecordedRequest) -> Answer:

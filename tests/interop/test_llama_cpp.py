@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
-from urllib.request import urlopen
+from urllib.request import ProxyHandler, build_opener
 
 import msgspec
 import pytest
@@ -105,7 +105,7 @@ async def test_a_cancel_frees_the_slot(origin: str) -> None:
     """The server stops generating when the turn is cancelled, and serves the next one."""
 
     def is_processing() -> bool:
-        with urlopen(f"{origin}/slots") as response:  # noqa: S310  the server that this test started
+        with build_opener(ProxyHandler({})).open(f"{origin}/slots") as response:  # never by a proxy
             (slot,) = msgspec.json.decode(response.read())
             busy: bool = slot["is_processing"]
             return busy

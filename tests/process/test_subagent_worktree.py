@@ -1,6 +1,7 @@
 """Worktrees for subagents: what comes back of them, and that nothing of them stays."""
 
 import os
+import shlex
 import shutil
 import signal
 import stat
@@ -166,10 +167,10 @@ async def test_a_link_in_the_commit_leads_nobody_out(repository: Repository, tmp
 async def test_nothing_that_the_repository_names_is_run(repository: Repository, tmp_path: Path) -> None:
     """Neither hooks nor file system monitor nor filters nor drivers of its own configuration."""
     ran = tmp_path / "ran"
-    program = f"touch {ran}; cat"
+    program = f"touch {shlex.quote(str(ran))}; cat"
     for hook in ("post-checkout", "post-index-change", "pre-commit"):
         path = repository.path / ".git/hooks" / hook
-        path.write_text(f"#!/bin/sh\ntouch {ran}\n")
+        path.write_text(f"#!/bin/sh\n{program}\n")
         path.chmod(0o755)
     repository.git("config", "core.hooksPath", ".git/hooks")
     repository.commit({".gitattributes": "*.txt filter=own diff=own\n"})
@@ -194,7 +195,7 @@ async def test_what_a_subagent_does_to_its_git_files_does_not_matter(repository:
     evil = repository.path.parent / "evil"
     async with worktree_of(repository) as worktree:
         Repository(evil)
-        (evil / ".git/config").write_text(f'[core]\n fsmonitor = "touch {evil}/ran"\n')
+        (evil / ".git/config").write_text(f"[core]\n fsmonitor = \"touch '{evil}/ran'\"\n")
         (worktree.place / ".git").write_text(f"gitdir: {evil}/.git\n")
         (worktree.admin / "index").write_bytes(b"")
         (worktree.admin / "index.lock").write_bytes(b"")

@@ -1,5 +1,6 @@
 """What was shown is what is done: the gate, a person's answers and the batch together."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -94,7 +95,7 @@ async def test_a_script_that_changes_behind_the_question_is_asked_about_again(tm
     for command in (
         "bash run.sh",
         "./run.sh",
-        f"cd . && bash {script}",
+        f"cd . && bash {shlex.quote(str(script))}",
         "python3 run.sh",
         "env sh -x run.sh",
         "sh < run.sh",

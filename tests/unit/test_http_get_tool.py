@@ -367,8 +367,8 @@ async def test_certificate_is_checked_against_the_name(nursery: trio.Nursery, tm
     """Though the connection goes to an address, TLS is for the name; an untrusted certificate is refused."""
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
     names = "-subj /CN=localhost -addext subjectAltName=DNS:localhost"
-    files = f"-keyout {tmp_path}/key -out {tmp_path}/cert"
-    await trio.run_process(f"{command} {names} {files}".split(), capture_stderr=True)
+    files = ["-keyout", str(tmp_path / "key"), "-out", str(tmp_path / "cert")]
+    await trio.run_process([*command.split(), *names.split(), *files], capture_stderr=True)
     server_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server_side.load_cert_chain(tmp_path / "cert", tmp_path / "key")
     site = Site()

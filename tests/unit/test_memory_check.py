@@ -49,6 +49,7 @@ def test_what_can_be_derived_is_mended(directory: Path) -> None:
     (directory / "20260101-a.md").unlink()
     (directory / "20260102-b.md").write_text("The person read two pages.")
     (directory / "20260103-c.md").write_text("A text that is not listed.")
+    (directory / "20260103-c.md").chmod(0o644)
     with (directory / "journal.jsonl").open("ab") as file:
         file.write(b'{"torn')
 

@@ -25,6 +25,7 @@ def test_a_directory_that_is_closed_is_not_taken_for_an_empty_one(tmp_path: Path
     """Jobs that nobody can see are not said to be none, nor are records of what was given."""
     for name in ("jobs", "why"):
         (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(0o755)
         with locked(tmp_path / name), pytest.raises(StoreError, match=f"cannot read {tmp_path / name}: "):
             JobQueue(tmp_path / "jobs").list()
             WhyLog(tmp_path).sessions()

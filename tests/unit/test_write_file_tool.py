@@ -238,7 +238,8 @@ async def test_what_is_no_file_is_refused(tool: WriteFileTool, tmp_path: Path) -
 async def test_what_may_not_be_written_is_refused_beforehand(tool: WriteFileTool, tmp_path: Path) -> None:
     """A read-only file and a forbidden directory are refused before anything is asked."""
     (tmp_path / "private").mkdir()
-    (tmp_path / "read-only").touch(0o444)
+    (tmp_path / "read-only").touch()
+    (tmp_path / "read-only").chmod(0o444)
 
     with locked(tmp_path / "private"):
         with pytest.raises(ToolError, match=r"^private/a\.txt: permission denied$"):
