@@ -6,7 +6,7 @@ import re
 from hypothesis import HealthCheck, settings
 
 _OF_A_PERSON = re.compile(
-    r"(?!ODEK_FUZZ_)(?:ODEK|OPENAI|DEEPSEEK|GIT|XDG)_.*|(?i:.*_proxy)|EDITOR|VISUAL|PAGER"
+    r"(?!ODEK_FUZZ_)(?:ODEK|OPENAI|DEEPSEEK|GIT)_.*|XDG_.*_HOME|(?i:.*_proxy)|EDITOR|VISUAL|PAGER"
     r"|COLUMNS|LINES|POSIXLY_CORRECT|BASH_ENV|ENV|CDPATH"
 )
 """Variables that steer odek, or programs that tests have it start."""
