@@ -1,5 +1,6 @@
 """The system prompt of a new session, from what is on this machine now. Blocking."""
 
+import os
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +23,7 @@ def session_prompt(config: Config, workspace: Path, memory_block: str) -> tuple[
     instructions, notice = "", ""
     if not config.no_agents:
         try:
-            data = read_file(workspace / AGENTS_FILE, limit_bytes=AGENTS_READ_BYTES)
-            instructions = data.decode("utf-8", "replace")
+            instructions = _project_instructions(workspace).decode("utf-8", "replace")
         except FileNotFoundError:
             pass
         except StoreError as error:
@@ -38,3 +38,26 @@ def session_prompt(config: Config, workspace: Path, memory_block: str) -> tuple[
         memory=memory_block,
     )
     return system_prompt(parts), notice
+
+
+def _project_instructions(workspace: Path) -> bytes:
+    """Return what the workspace tells agents.
+
+    Many projects link one name of that file to another, such as CLAUDE.md. No other link is
+    followed: it could show the model a private file, or be changed by a write that nobody is
+    asked about.
+
+    Raises:
+        FileNotFoundError: it tells nothing.
+        StoreError: there is something that cannot be read, or leads elsewhere.
+    """
+    path = workspace / AGENTS_FILE
+    if not path.is_symlink():
+        return read_file(path, limit_bytes=AGENTS_READ_BYTES)
+    from odek.trust.guards import is_obeyed
+
+    root, real = (Path(os.path.realpath(place)) for place in (workspace, path))
+    parts = real.relative_to(root).parts if real.is_relative_to(root) else ()
+    if real.suffix != ".md" or not is_obeyed(parts, str(root)):
+        raise StoreError(f"{path} is a link to {real}, which is no file of instructions in the workspace")
+    return read_file(real, limit_bytes=AGENTS_READ_BYTES)
