@@ -22,7 +22,7 @@ from odek.events import (
 from odek.ledger import Ledger
 from odek.llm.arguments import readable_arguments
 from odek.messages import ToolCall, ToolMessage
-from odek.text import clip_line, first_line, without_surrogates
+from odek.text import clip_line, clip_middle, first_line, without_surrogates
 from odek.tools.tool import ApprovedBy, CallScope, PreparedCall, Tool, ToolOutput
 
 __all__ = ["Admission", "Batch", "Gate", "GateRequest"]
@@ -40,6 +40,9 @@ DIFF_MARGIN_CHARACTERS = 16 * 1024
 
 RUNNING_TICK_SECONDS = 5.0
 """How often a call that is still running reports itself."""
+
+LEFT_BYTES = 8192
+"""Of the output of a cancelled call: enough to see where it was. No measurement behind it."""
 
 Outcome = Literal["ok", "error", "denied", "cancelled"]
 
@@ -95,7 +98,12 @@ class _Call:
         self.output: ToolOutput | None = None
         self.outcome: Outcome = "error"
         self.message: ToolMessage | None = None
+        self.left = ""  # of the content, by a call that was cancelled
         self.started = trio.current_time()
+
+    def leave(self, content: str) -> None:
+        """Keep what there is of the content of a call that is being cancelled."""
+        self.left = content
 
     def fail(self, content: str, outcome: Outcome = "error") -> None:
         """End the call with ``content`` as what the model reads."""
@@ -156,7 +164,15 @@ class Batch:
     def abandon(self, reason: str) -> list[ToolMessage]:
         """Return the results of the batch so far, in call order, ``reason`` where there is none."""
         batch, self._current = self._current, []
-        return [call.message or ToolMessage(reason, call.id) for call in batch]
+        return [call.message or ToolMessage(self._left(call) + reason, call.id) for call in batch]
+
+    def _left(self, call: _Call) -> str:
+        """Return what a cancelled call has to show, masked while it is whole, on lines of its own; or ""."""
+        content = clip_middle(self._mask(without_surrogates(call.left)), LEFT_BYTES).strip()
+        source = call.admission.fence_source if call.admission else None
+        if content and source is not None:
+            content = self._gate.fence(content, self._mask(source))
+        return f"{content}\n" if content else ""
 
     async def _prepare(self, call: _Call) -> None:
         call.tool = self._tools.get(call.name)
@@ -231,6 +247,7 @@ class Batch:
             lambda line: self._emit(ToolOutputLine(call.id, self._mask(line))),
             self._spend,
             call.admission.by if call.admission else "policy",
+            call.leave,
         )
         limit_seconds = call.tool.timeout_seconds
         try:

@@ -156,6 +156,9 @@ class Shell(Tool[ShellArguments]):
                     self._background.adopt(tree)
         except ChildStartError as error:
             raise ToolError(f"shell: {error}") from error
+        except BaseException:
+            scope.leave(output.finish())
+            raise
         lines = [output.finish(), *describe(ending)]
         return ToolOutput(
             content="\n".join(line for line in lines if line) or "(no output)",

@@ -29,6 +29,10 @@ def _unaccounted(_usage: Usage) -> None:
     """Outside of a turn there is no budget."""
 
 
+def _unread(_content: str) -> None:
+    """Outside of a batch nobody reads what a cancelled call leaves."""
+
+
 ApprovedBy = Literal["person", "policy", "session_trust"]
 
 
@@ -37,13 +41,14 @@ class CallScope(msgspec.Struct, frozen=True):
 
     ``on_line`` reports a line of live output; it never blocks. ``spend`` adds what others
     used on the turn's behalf to its budget and its session. ``approved_by`` says who let
-    the call run.
+    the call run. ``leave`` takes what there is of the content when the call is cancelled.
     """
 
     call_id: str
     on_line: Callable[[str], None]
     spend: Callable[[Usage], None] = _unaccounted
     approved_by: ApprovedBy = "policy"
+    leave: Callable[[str], None] = _unread
 
 
 class ToolOutput(msgspec.Struct, frozen=True):

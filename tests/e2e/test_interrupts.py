@@ -50,6 +50,23 @@ async def test_a_signal_during_a_batch_leaves_no_process(
     assert results == ["cancelled by the user", "cancelled by the user", "quick"]
 
 
+async def test_what_a_cancelled_command_had_written_is_not_lost(tmp_path: Path) -> None:
+    """Whoever ends a command that hangs can ask why: the model sees how far it came, secrets masked."""
+    token = "ghp" + "_" + "a1B2c3D4e5F6" * 3
+    command = f"echo compiling 3 of 7 {token}; echo; sleep 300"
+    script = [tool_call_answer([("shell", {"command": command})]), text_answer("It hung at 3.")]
+    async with open_model_server(script) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        async with odek.start("run", "--json", "build") as running:
+            await running.wait_for("tool_output_line")
+            running.signal(signal.SIGINT)
+            await running.wait()
+        await odek.run("continue", "why does it hang?")
+        (result,) = [m["content"] for m in server.requests[1].json["messages"] if m["role"] == "tool"]
+
+    assert result == "compiling 3 of 7 [REDACTED:github-token]\ncancelled by the user"
+
+
 async def test_kill_9_during_a_batch_leaves_no_process(tmp_path: Path) -> None:
     """No handler runs, and still nothing survives."""
     marked = Marked()
