@@ -15,6 +15,7 @@ from odek.config.settings import Config, DangerousSettings
 from odek.delegation import (
     DelegatedTask,
     TaskReport,
+    TaskResult,
     TrustLevel,
     WorkOrder,
     clamped,
@@ -119,6 +120,7 @@ class FanOut:
         self._started: dict[str, float] = {}
         self._worktrees: dict[str, Worktree] = {}
         self._changes: dict[str, WorktreeChanges] = {}
+        self._ended: dict[str, Ended] = {}
 
     async def run(self) -> ToolOutput:
         """Run the tasks and return their results; what they used is counted however this ends."""
@@ -139,6 +141,9 @@ class FanOut:
             outcomes = await delegator.supervisor.run(
                 [self._child(order, share.seconds) for order in orders], self._take_in
             )
+        except BaseException:
+            self._leave()
+            raise
         finally:
             await self._account(orders, usage)
         after = await trio.to_thread.run_sync(snapshot, delegator.workspace)
@@ -246,6 +251,9 @@ class FanOut:
     def _end(self, name: str, outcome: Outcome) -> None:
         result = result_of(outcome, self._reports[name])
         self._reports[name] = result.report
+        self._ended[name] = Ended(
+            result, outcome.usage.seconds, name in self._worktrees, self._changes.get(name)
+        )
         self._started.pop(name, None)
         self._change(
             name,
@@ -278,6 +286,17 @@ class FanOut:
             self._scope.spend(max(recorded[name], report.usage, key=tokens))
             self._delegator.taint(report.taint, report.ingested)
         await self._delegator.usage.counted(usage)
+
+    def _leave(self) -> None:
+        """Leave what the tasks came to that had ended when the call was cancelled, if any had."""
+        if self._ended:
+            ended = [self._ended.get(name) or self._unfinished(name) for name in self._names]
+            self._scope.leave(results_text(ended, ()))
+
+    def _unfinished(self, name: str) -> Ended:
+        report = self._reports[name]
+        result = TaskResult("error", report.text, report, "cancelled before its end")
+        return Ended(result, self._states[name].seconds, name in self._worktrees)
 
     def _output(self, outcomes: Sequence[Outcome], changed: Sequence[str]) -> ToolOutput:
         results = [
