@@ -40,7 +40,7 @@ from odek.tools.memory import MemoryTool
 from odek.tools.plan import Plan, PlanTool
 from odek.tools.read_file import ReadFileTool
 from odek.tools.search_files import SearchFilesTool
-from odek.tools.seen_files import SeenFiles
+from odek.tools.seen_files import seen_before
 from odek.tools.session_search import SessionSearchTool
 from odek.tools.shell import Shell
 from odek.tools.tool import Tool
@@ -159,7 +159,11 @@ async def _open_tools(
     """Return every tool there is for this agent, switched off or not; a new one is a line here."""
     setup, memory, session = ground.setup, ground.memory, ground.session
     workspace = setup.workspace
-    disk, seen = trio.CapacityLimiter(DISK_THREADS), SeenFiles()
+    disk = trio.CapacityLimiter(DISK_THREADS)
+    shown = {ReadFileTool.name, WriteFileTool.name}
+    seen = await trio.to_thread.run_sync(
+        seen_before, session.messages, shown, workspace, session.updated_at, limiter=disk
+    )
     background = await stack.enter_async_context(open_background())
     environment = dict(setup.resolved.environment)
     offered: list[Tool[Any]] = [

@@ -1,8 +1,15 @@
 """Which files the agent knows, and as of when: what somebody changed since is not written over unseen."""
 
+from collections.abc import Collection, Iterable
+from datetime import datetime
 from pathlib import Path
 
-__all__ = ["SeenFiles", "Stamp", "stamp_of"]
+import msgspec
+
+from odek.errors import ToolError
+from odek.messages import AssistantMessage, Message
+
+__all__ = ["SeenFiles", "Stamp", "seen_before", "stamp_of"]
 
 Stamp = tuple[int, int, int]
 """Inode, size and time of the last change: another state of a file has another one."""
@@ -39,3 +46,43 @@ class SeenFiles:
         """Tell whether the agent knew what ``path`` held, and something else is there now. Blocking."""
         now = stamp_of(path)
         return path in self._stamps and now is not None and now != self._stamps[path]
+
+
+_OTHER: Stamp = (-1, -1, -1)
+"""Of a file as it was, where nothing but that it was another is known."""
+
+
+class _Named(msgspec.Struct, frozen=True):
+    path: str
+
+
+def seen_before(
+    messages: Iterable[Message], tools: Collection[str], workspace: Path, until: str
+) -> SeenFiles:
+    """Return what an agent knows that goes on with a conversation. Blocking: looks at each file.
+
+    A conversation does not say when a file was seen, only when it was saved last: what changed
+    between two turns before that is taken for known.
+
+    Args:
+        messages: The conversation.
+        tools: Those whose calls name a file, by ``path``, that was shown whole or written.
+        workspace: What relative paths are seen from.
+        until: When it was last saved, in RFC 3339; a file that changed later is another now.
+    """
+    from odek.tools.paths import locate_existing
+
+    seen = SeenFiles()
+    try:
+        until_ns = int(datetime.fromisoformat(until).timestamp() * 10**9)
+    except ValueError:
+        return seen
+    calls = [call for each in messages if isinstance(each, AssistantMessage) for call in each.tool_calls]
+    for arguments in dict.fromkeys(call.arguments for call in calls if call.name in tools):
+        try:
+            path = locate_existing(msgspec.json.decode(arguments, type=_Named).path, workspace).resolved
+        except (msgspec.MsgspecError, ToolError):
+            continue
+        if (stamp := stamp_of(path)) is not None:
+            seen.note(path, stamp if stamp[2] <= until_ns else _OTHER)
+    return seen

@@ -91,3 +91,20 @@ async def test_the_tools_of_an_agent_know_of_each_other(tmp_path: Path) -> None:
 
     assert "a.txt was changed by somebody since you saw it; read it again first" in done.stdout
     assert (odek.workspace / "a.txt").read_text() == "2"
+
+
+async def test_a_session_that_goes_on_knows_what_it_saw(tmp_path: Path) -> None:
+    """Between two commands a person edits a file: it is not written over; one that nobody touched is."""
+    odek = Odek(tmp_path)
+    for name in ("a.txt", "b.txt"):
+        (odek.workspace / name).write_text("one\n")
+    await odek.run("run", "read a.txt\nread b.txt\nread none.txt")
+    (odek.workspace / "a.txt").write_text("by a person\n")
+
+    refused = await odek.run("continue", "write a.txt: two\nwrite b.txt: two\nwrite none.txt: two")
+    done = await odek.run("continue", "read a.txt, then write a.txt: two")
+
+    assert "a.txt was changed by somebody since you saw it; read it again first" in refused.stdout
+    assert (odek.workspace / "b.txt").read_text() == (odek.workspace / "none.txt").read_text() == "two\n"
+    assert "replaced a.txt" in done.stdout
+    assert (odek.workspace / "a.txt").read_text() == "two\n"
