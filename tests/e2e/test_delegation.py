@@ -213,28 +213,6 @@ async def test_a_template_that_is_killed_does_not_stop_delegation(tmp_path: Path
     ]
 
 
-async def test_what_tasks_came_to_is_kept_when_the_rest_is_cancelled(tmp_path: Path) -> None:
-    """Whoever waits no longer for the last subagent has not paid for the others in vain."""
-    script = answers(
-        [delegate({"goal": "alpha"}, {"goal": "beta"}), text_answer("so far")],
-        {"alpha": text_answer("A is done!"), "beta": stall(chunk({"content": "B"}))},
-    )
-    async with open_model_server(default=script) as server:
-        odek = Odek(tmp_path, base_url=server.base_url)
-        async with odek.start("run", "--json", "do two things") as running:
-            await running.wait_for('"state":"done"')
-            running.signal(signal.SIGINT)
-            assert (await running.wait()).status == 130
-        await odek.run("continue", "what do we have?")
-        result = said([r for r in server.requests if not is_child(r)][-1], "tool")
-
-    assert result.startswith("<untrusted_content")
-    assert "[task 1: success" in result
-    assert "A is done!" in result
-    assert "cancelled before its end" in result
-    assert result.endswith("\ncancelled by the user")
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 async def test_nothing_is_left_of_subagents_when_their_parent_ends(
     tmp_path: Path, number: signal.Signals

@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from tests.support.cli import Odek
+from tests.support.delegations import answers, delegate, is_child, said
 from tests.support.model_server import chunk, open_model_server, stall, text_answer, tool_call_answer
 from tests.support.processes import SLEEPER, Marked
 from tests.support.waiting import HANG_SECONDS, wait_until
@@ -119,3 +120,25 @@ async def test_what_a_command_leaves_in_the_background_ends_with_odek(tmp_path: 
     assert done.stdout == "done\n"
     assert "sleep" in told
     await wait_until(lambda: not marked.living(), seconds=2)
+
+
+async def test_what_tasks_came_to_is_kept_when_the_rest_is_cancelled(tmp_path: Path) -> None:
+    """Whoever waits no longer for the last subagent has not paid for the others in vain."""
+    script = answers(
+        [delegate({"goal": "alpha"}, {"goal": "beta"}), text_answer("so far")],
+        {"alpha": text_answer("A is done!"), "beta": stall(chunk({"content": "B"}))},
+    )
+    async with open_model_server(default=script) as server:
+        odek = Odek(tmp_path, base_url=server.base_url)
+        async with odek.start("run", "--json", "do two things") as running:
+            await running.wait_for('"state":"done"')
+            running.signal(signal.SIGINT)
+            assert (await running.wait()).status == 130
+        await odek.run("continue", "what do we have?")
+        result = said([r for r in server.requests if not is_child(r)][-1], "tool")
+
+    assert result.startswith("<untrusted_content")
+    assert "[task 1: success" in result
+    assert "A is done!" in result
+    assert "cancelled before its end" in result
+    assert result.endswith("\ncancelled by the user")
