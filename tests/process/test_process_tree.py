@@ -11,7 +11,7 @@ import trio
 
 from subagent.background import open_background
 from subagent.errors import ChildLostError, ChildStartError
-from subagent.process import ProcessTree, open_process_tree
+from subagent.process import GRACE_SECONDS, ProcessTree, open_process_tree
 from tests.support.processes import ESCAPES, SLEEPER, Marked, open_descriptors, zombie_children
 from tests.support.waiting import HANG_SECONDS, open_stopwatch, wait_until
 
@@ -111,13 +111,16 @@ async def test_nothing_outlives_the_block(escape: str, tmp_path: Path) -> None:
     assert zombie_children() == []
 
 
-async def test_ending_takes_bounded_time(tmp_path: Path) -> None:
-    """A tree that is deaf to SIGTERM is gone within two seconds, a willing one at once."""
-    for command, seconds in (("trap '' TERM; sleep 300; sleep 300", 2.0), ("sleep 300", 0.4)):
-        async with open_stopwatch() as watch:
-            async with open_process_tree(["bash", "-c", command], cwd=tmp_path, env=dict(os.environ)):
-                watch.start()
-            assert watch.seconds < seconds
+@pytest.mark.parametrize(
+    ("command", "grace_seconds"), [("trap '' TERM; sleep 300; sleep 300", GRACE_SECONDS), ("sleep 300", 60)]
+)
+async def test_ending_takes_bounded_time(command: str, grace_seconds: float, tmp_path: Path) -> None:
+    """A tree that is deaf to SIGTERM is gone soon after its grace, a willing one does not use it."""
+    argv, environment = ["bash", "-c", command], dict(os.environ)
+    async with open_stopwatch() as watch:
+        async with open_process_tree(argv, cwd=tmp_path, env=environment, grace_seconds=grace_seconds):
+            watch.start()
+        assert watch.seconds < 2
 
 
 async def test_a_process_may_clean_up_after_sigterm(tmp_path: Path) -> None:
