@@ -6,7 +6,10 @@ tells. Nothing here knows HTTP or waits.
 """
 
 from collections.abc import Callable, Collection
+from itertools import groupby
 from typing import Any, Final
+
+import msgspec
 
 from odek.events import Usage
 from odek.llm.lenient import LeadingSurrogate, decode_json, encode_json
@@ -104,7 +107,7 @@ class AnswerDecoder:
         return self._tags.lone_end
 
     def feed(self, piece: bytes) -> list[ModelEvent]:
-        """Take the next bytes of the body; return what to report.
+        """Take the next bytes of the body; return what to report, pieces that follow each other as one.
 
         Raises:
             EventTooLongError: the stream holds an event beyond any sense.
@@ -118,7 +121,7 @@ class AnswerDecoder:
             self._is_stream = first not in (b"{", b"[", b"<")
         if self._is_stream:
             self._head += piece[: _HEAD_BYTES - len(self._head)]
-            return self._take(self._sse.feed(piece))
+            return _together(self._take(self._sse.feed(piece)))
         self._body += piece
         return []
 
@@ -192,7 +195,8 @@ class AnswerDecoder:
             return
         groq = chunk.get("x_groq")
         for report in (chunk.get("usage"), groq.get("usage") if isinstance(groq, dict) else None):
-            self._usage = merged(self._usage, read_usage(report))
+            if isinstance(report, dict):  # most chunks have none
+                self._usage = merged(self._usage, read_usage(report))
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and choice.get("index") in (0, None):
@@ -246,6 +250,16 @@ class AnswerDecoder:
             self.has_told_text = True
             self._text.append(piece)
             reported.append(TextPiece(piece))
+
+
+def _together(events: list[ModelEvent]) -> list[ModelEvent]:
+    """Return ``events`` with the texts joined that follow each other: whoever hears of them pays for each."""
+    joined: list[ModelEvent] = []
+    for _, group in groupby(events, type):
+        alike = list(group)
+        texts = [event.text for event in alike if isinstance(event, TextPiece | ReasoningText)]
+        joined += [msgspec.structs.replace(alike[0], text="".join(texts))] if texts else alike
+    return joined
 
 
 def _text_and_thinking(content: Any) -> tuple[str, str]:

@@ -15,6 +15,7 @@ import trio
 from odek import __version__
 from odek.errors import ConfigError
 from odek.llm.answer import AnswerDecoder
+from odek.llm.bursts import take_in_bursts
 from odek.llm.causes import causes, root_cause
 from odek.llm.endpoint import Endpoint
 from odek.llm.faults import Fault, fault_in_stream, fault_of_page, fault_of_status, without_secret
@@ -250,8 +251,7 @@ class _Response:
         elif encoding not in ("identity", "gzip", "deflate", ""):
             self.fault = _rejected(f"{self._endpoint.host} answers compressed by {encoding!r}, unasked")
         elif response.is_success:
-            async for piece in response.aiter_bytes():
-                self._take_piece(piece)  # synchronous: the scope is the only way out
+            await take_in_bursts(response.aiter_bytes(), self._take_burst)
         else:
             self._refusal = response
             self._scope.deadline = trio.current_time() + _ERROR_BODY_SECONDS
@@ -260,12 +260,12 @@ class _Response:
                 if len(self._refusal_body) >= _ERROR_BODY_BYTES:
                     self._scope.cancel()
 
-    def _take_piece(self, piece: bytes) -> None:
-        self._received_bytes += len(piece)
+    def _take_burst(self, burst: bytes) -> None:
+        self._received_bytes += len(burst)
         if self._received_bytes > RESPONSE_LIMIT_BYTES:
             self.fault = _rejected(f"{self._endpoint.host} sent more than {RESPONSE_LIMIT_BYTES:,} bytes")
         try:
-            for event in self._answer.feed(piece):
+            for event in self._answer.feed(burst):
                 self._on_event(event)
         except EventTooLongError as error:
             self.fault = _rejected(f"{self._endpoint.host} sent {error}")

@@ -396,3 +396,19 @@ async def test_a_page_in_place_of_an_answer() -> None:
     assert isinstance(error, ModelRejectedError)
     assert '"Sign in"' in str(error)
     assert f"{server.base_url}/chat/completions" in str(error)
+
+
+async def test_chunks_that_arrive_together_are_told_together() -> None:
+    """Thousands of small chunks that one read brings are few events, with the whole text in them."""
+    words = [f"word{number} " for number in range(5_000)]
+    stream = b"".join(
+        b"%x\r\n%s\r\n" % (len(part), part)
+        for part in [*(chunk({"content": word}) for word in words), chunk(finish_reason="stop"), DONE, b""]
+    )
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    events: list[ModelEvent] = []
+    async with open_scripted_endpoint([raw_bytes(head + stream + b"\r\n")]) as (model, _):
+        response = await model.complete(QUESTION, events.append)
+    assert response.message.content == "".join(words)
+    assert "".join(event.text for event in events if isinstance(event, TextPiece)) == "".join(words)
+    assert len(events) < len(words) / 10
