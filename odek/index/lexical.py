@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odek.errors import StoreError
-from odek.index.damage import translated
+from odek.index.damage import reason, translated
 from odek.index.document import Document, version_of
 from odek.index.records import key_text, new_schema, records_of
 from odek.index.seal import SEAL, Seal, make_seal, verified
@@ -140,7 +140,8 @@ class LexicalIndex:
         with translated(self.directory):
             if self._seal:
                 verified(self.directory)
-            writer = self._index.writer(size_bytes, 1)
+        writer = self._open_writer(size_bytes)
+        with translated(self.directory):
             try:
                 for query in outdated:
                     writer.delete_documents_by_query(query)
@@ -161,6 +162,17 @@ class LexicalIndex:
                 raise
             if self._merging is None:
                 self._end(writer)
+
+    def _open_writer(self, size_bytes: int) -> "tantivy.IndexWriter":
+        """Return a writer, which has tantivy's lock; without one nothing is wrong with the files.
+
+        Raises:
+            StoreError: there is none.
+        """
+        try:
+            return self._index.writer(size_bytes, 1)
+        except ValueError as error:
+            raise StoreError(f"cannot write {self.directory}: {reason(error)}") from error
 
     def _end(self, writer: "tantivy.IndexWriter") -> None:
         """End the writer's threads and free tantivy's lock; seal what it leaves, and see it."""

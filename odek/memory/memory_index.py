@@ -135,7 +135,7 @@ class MemoryIndex:
         async with self._reading:
             found = await self._guarded(partial(self._search, query, count, where, floor, vector, beside))
         if self._index is not None and self._index.damage:
-            self._tell(f"memory: {self._index.damage}; it is made anew")
+            self._tell(f"memory: {self._index.damage}; recall does without it until it is made anew")
         if found is None:
             self._fill_soon(0.0)
         return found

@@ -180,6 +180,22 @@ def test_a_removed_generation_is_noticed_while_open(template: Path, tmp_path: Pa
     assert "seal is missing" in index.damage
 
 
+def test_a_place_that_takes_no_new_files_is_no_damage(template: Path, tmp_path: Path) -> None:
+    """A write there says in words why not, and the index answers on."""
+    directory = tmp_path / "copy"
+    shutil.copytree(template, directory)
+    for path in directory.rglob("*"):
+        path.chmod(0o555 if path.is_dir() else 0o666)
+    for path in directory.glob("g-*/.tantivy-writer.lock"):
+        path.unlink()
+    with locked(directory, 0o555):
+        index = opened(directory)
+        with pytest.raises(StoreError, match=r"cannot write .*/g-\w+: permission denied$"):
+            index.add(documents(1))
+        assert answers(index) == RIGHT
+        assert index.damage == ""
+
+
 def test_a_place_without_leave_to_write_is_read_or_scanned(template: Path, tmp_path: Path) -> None:
     """Where nothing can be written questions are answered, and a write is an error in a line."""
     directory = tmp_path / "copy"
