@@ -130,7 +130,7 @@ class EpisodeReader:
                 data = self.read_body(name)
             except FileNotFoundError:
                 if self._stamps() == stamps:
-                    raise StoreError(f"memory: the text of episode {session_id} is gone") from None
+                    raise _gone(session_id) from None
                 continue
             text = decode_body(data)
             is_edited = bool(episode.content_hash) and episode.content_hash != digest(text)
@@ -184,7 +184,7 @@ class EpisodeReader:
         try:
             return decode_body(read_bounded(self._directory, name, limit_bytes=_BODY_READ_BYTES))
         except FileNotFoundError:
-            raise StoreError(f"memory: the text of episode {session_id} is gone") from None
+            raise _gone(session_id) from None
 
     def adopted(self, session_id: str) -> Episode | None:
         """Return what is known of a text that the index does not list: it is untrusted."""
@@ -262,6 +262,12 @@ def _changes(before: _Listing, by_id: dict[str, Episode]) -> dict[str, frozenset
     changed = frozenset(other.union(known.keys() - by_id.keys()))
     lists = [*before.since.items(), (before.word, frozenset[str]())][-_KEPT_LISTS:]
     return {word: ids | changed for word, ids in lists if word}
+
+
+def _gone(session_id: str) -> StoreError:
+    return StoreError(
+        f"memory: the text of episode {session_id} is gone; `odek memory check --repair` unlists it"
+    )
 
 
 def rejection(text: str) -> str:

@@ -21,8 +21,9 @@ from odek.memory.excerpt import snippet
 from odek.memory.index_texts import document_id, subject_of
 from odek.memory.index_upkeep import upkeep_of
 from odek.memory.memory_index import MemoryIndex
+from odek.sessions.document import Header
 from odek.sessions.names import session_path
-from odek.sessions.texts import SessionTexts, said_and_done
+from odek.sessions.texts import SessionTexts, changed_at, said_and_done
 
 __all__ = ["Hit", "IndexedSearch", "PlainSearch", "SearchResult", "SessionSearch", "open_session_search"]
 
@@ -180,16 +181,16 @@ def _hit(directory: Path, session: str, query: str, passage: str, *, is_near: bo
         return None
     return Hit(
         session,
-        _day(session_path(directory, session)),
+        _day(reading.header, session_path(directory, session)),
         turn,
         snippet(text, query),
         reading.header.episode_untrusted,
     )
 
 
-def _day(path: Path) -> str:
+def _day(header: Header, path: Path) -> str:
     try:
-        return time.strftime("%Y-%m-%d", time.localtime(path.stat().st_mtime))
+        return time.strftime("%Y-%m-%d", time.localtime(changed_at(header) or path.stat().st_mtime))
     except OSError:
         return "deleted"
 

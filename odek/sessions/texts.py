@@ -14,6 +14,7 @@ from odek.memory.extract import conversation, head_and_tail
 from odek.memory.index_texts import Look, Versions, document_id, subject_of
 from odek.memory.journal import digest
 from odek.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage, is_context
+from odek.sessions.document import Header
 from odek.sessions.names import is_id, lock_path, session_id, session_path
 from odek.sessions.reading import Reading, read_session
 from odek.sessions.store import READ_LIMIT_BYTES
@@ -21,7 +22,7 @@ from odek.storage.files import describe, read_file
 from odek.storage.locks import hold
 from odek.text import clip_middle
 
-__all__ = ["SessionTexts", "said_and_done"]
+__all__ = ["SessionTexts", "changed_at", "said_and_done"]
 
 SAID_BYTES = 4 * 1024
 """Of a message of the person or the agent; of a longer one the head and the tail."""
@@ -79,7 +80,7 @@ class SessionTexts:
             kind=self.kind,
             text=text,
             trusted=not header.episode_untrusted,
-            created_at=_seconds(header.updated_at or header.created_at),
+            created_at=changed_at(header),
         )
 
     def briefs(self) -> Sequence[Document]:
@@ -185,9 +186,10 @@ def _line(text: str, limit_bytes: int) -> str:
     return " ".join(clip_middle(text, limit_bytes).split())
 
 
-def _seconds(time: str) -> int:
+def changed_at(header: Header) -> int:
+    """Return when a session changed last by its own word, in seconds since 1970; 0 if it does not say."""
     try:
-        moment = datetime.fromisoformat(time)
+        moment = datetime.fromisoformat(header.updated_at or header.created_at)
     except ValueError:
         return 0
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())

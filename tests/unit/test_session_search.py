@@ -1,5 +1,6 @@
 """The ``session_search`` tool and ``odek session search``, over real session files."""
 
+import os
 import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -46,8 +47,13 @@ def tool(search: SessionSearch) -> SessionSearchTool:
     return SessionSearchTool(lambda: search)
 
 
-async def test_a_passage_names_its_session_day_and_turn(store: SessionStore, tool: SessionSearchTool) -> None:
-    """The words of the query are marked in the passage that holds most of them."""
+async def test_a_passage_names_its_session_day_and_turn(
+    store: SessionStore, tool: SessionSearchTool, sessions: Path
+) -> None:
+    """The words of the query are marked in the passage that holds most of them.
+
+    The day is what the session says: a copied file has another time.
+    """
     session = await save_session(
         store,
         [
@@ -57,6 +63,8 @@ async def test_a_passage_names_its_session_day_and_turn(store: SessionStore, too
             AssistantMessage("The release is tagged v1.2; the changelog went with it."),
         ],
     )
+
+    os.utime(sessions / f"{session}.json", (0, 0))
 
     output = await run(tool, query="release changelog")
 
