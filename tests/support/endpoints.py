@@ -5,14 +5,19 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import pytest
+import trio
+
 from odek.config.settings import LlmSettings
+from odek.errors import ModelError
 from odek.llm.client import ChatModel, open_client
 from odek.llm.endpoint import Endpoint
-from odek.llm.model import ModelRequest, ToolSpec
+from odek.llm.model import ModelEvent, ModelRequest, ToolSpec
 from odek.messages import UserMessage
 from tests.support.model_server import Answer, ModelServer, open_model_server
+from tests.support.waiting import HANG_SECONDS
 
-__all__ = ["QUESTION", "SOON", "open_scripted_endpoint", "refusing_port"]
+__all__ = ["QUESTION", "SOON", "failure_of", "ignore", "open_scripted_endpoint", "refusing_port", "text_of"]
 
 QUESTION = ModelRequest(
     (UserMessage("list the files"),),
@@ -24,6 +29,22 @@ QUESTION = ModelRequest(
 
 SOON = {"retry-after-ms": "1"}
 """Headers of an error that asks to be tried again at once, so that a test need not wait."""
+
+
+def ignore(_: ModelEvent) -> None:
+    """Take an event and do nothing."""
+
+
+async def text_of(model: ChatModel) -> str:
+    """Ask the usual question and return the text of the answer."""
+    return (await model.complete(QUESTION, ignore)).message.content
+
+
+async def failure_of(model: ChatModel, events: list[ModelEvent] | None = None) -> ModelError:
+    """Ask the usual question and return the error."""
+    with pytest.raises(ModelError) as caught, trio.fail_after(HANG_SECONDS):
+        await model.complete(QUESTION, ignore if events is None else events.append)
+    return caught.value
 
 
 @contextmanager
