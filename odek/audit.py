@@ -15,6 +15,7 @@ import trio
 from odek.batch import Admission, Gate, GateRequest
 from odek.errors import StoreError
 from odek.events import ApprovalResolved, Event, Notice, TurnDiverged, TurnDivergence, TurnStarted
+from odek.memory.background import Background
 from odek.memory.buffer import TurnNote
 from odek.memory.drain import Drain, open_drained_jobs
 from odek.messages import Message
@@ -57,13 +58,13 @@ class AuditParts(msgspec.Struct, frozen=True, kw_only=True):
 async def open_auditor(parts: AuditParts) -> AsyncGenerator["Auditor"]:
     """Yield the keeper of a session's record; leaving waits for what is still to be written."""
     async with open_drained_jobs(Drain(LEAVING_SECONDS)) as jobs:
-        yield Auditor(parts, jobs)
+        yield Auditor(parts, Background(jobs, parts.emit, "the record of what happens"))
 
 
 class Auditor:
     """Takes in what happens; nothing here waits or raises."""
 
-    def __init__(self, parts: AuditParts, jobs: trio.Nursery) -> None:
+    def __init__(self, parts: AuditParts, jobs: Background) -> None:
         self._parts = parts
         self._jobs = jobs
         self._unwritten: list[AuditRecord] = []
@@ -165,7 +166,10 @@ class Auditor:
         where = self._parts.where
         if path.startswith("~") or reads_outside(literal(path, str(where.cwd)), where):
             return False
-        return (where.workspace / path).exists()
+        try:
+            return (where.workspace / path).exists()
+        except (OSError, ValueError):  # a name too long for a file, a directory that may not be entered
+            return False
 
     def _diverged_record(self, found: "Divergence", turn: int) -> Diverged:
         action = found.action
@@ -195,15 +199,17 @@ class Auditor:
             self._jobs.start_soon(self._write, self._parts.trail)
 
     async def _write(self, trail: AuditTrail) -> None:
-        while self._unwritten:
-            records, self._unwritten = self._unwritten, []
-            try:
-                await trio.to_thread.run_sync(trail.append, records)
-            except StoreError as error:
-                if not self._has_failed:
-                    self._has_failed = True
-                    self._parts.emit(Notice(f"what happens is not put on record: {error}", "warning"))
-        self._is_writing = False
+        try:
+            while self._unwritten:
+                records, self._unwritten = self._unwritten, []
+                try:
+                    await trio.to_thread.run_sync(trail.append, records)
+                except StoreError as error:
+                    if not self._has_failed:
+                        self._has_failed = True
+                        self._parts.emit(Notice(f"what happens is not put on record: {error}", "warning"))
+        finally:
+            self._is_writing = False
 
 
 class AuditedGate:

@@ -18,11 +18,11 @@ from odek.guard import SecondOpinion
 from odek.llm.choice import choose
 from odek.llm.model import Model
 from odek.memory.ask import ANSWER_SECONDS
+from odek.memory.background import Background
 from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.extended.atom_index import open_atom_index
 from odek.memory.extended.atom_jobs import AtomJobs, AtomJobsParts, Said
 from odek.memory.extended.atom_store import EXTENDED
-from odek.memory.extended.background import Background
 from odek.memory.extended.memory_model import DailyBudget, MemoryModel
 from odek.memory.extended.nudges import NudgeLog
 from odek.memory.extended.service import ExtendedMemory, ExtendedParts
@@ -81,7 +81,12 @@ async def open_extended(
         tally = Tally(memory / EXTENDED, counters, now)
         stack.push_async_callback(_save, tally)  # after the jobs, which count too
         nursery = await stack.enter_async_context(open_drained_jobs(setup.drain or Drain()))
-        jobs = Background(nursery, setup.emit, counters)
+        jobs = Background(
+            nursery,
+            setup.emit,
+            "Extended Memory",
+            on_fault=lambda: counters.update(["background_failed"]),
+        )
         embedder = embedder_of(setup, of_atoms=True)
         open_index = partial(open_atom_index, memory, "" if is_of_words(embedder) else embedder.fingerprint)
         parts = ExtendedParts(

@@ -18,6 +18,7 @@ from odek.guard import guard_of
 from odek.llm.choice import choose
 from odek.llm.model import Model
 from odek.memory.ask import ANSWER_SECONDS, ask_with
+from odek.memory.background import Background
 from odek.memory.buffer import TurnNote, turn_lines
 from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.facts import FactLimits
@@ -101,7 +102,7 @@ async def open_session_end_of(
             drain=drain,
             make_embedder=partial(embedder_of, setup),
         )
-        return SessionEnd(parts, jobs)
+        return SessionEnd(parts, Background(jobs, setup.emit, "the end of the session"))
 
     return cache(load)
 

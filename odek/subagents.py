@@ -13,6 +13,7 @@ from odek.config.keys import credentials_in
 from odek.config.layers import Resolved
 from odek.delegation import Credentials, WorkOrder
 from odek.events import Event
+from odek.memory.background import Background
 from odek.sessions.session import Session
 from odek.tools.delegate import DelegateTool
 from odek.trust.risk import Risk
@@ -62,7 +63,8 @@ async def open_delegation(parts: DelegationParts) -> AsyncGenerator[DelegateTool
     if parts.session.turns:  # a new session has left nothing
         await _usage_of(parts).count_left()
     async with trio.open_nursery() as nursery:
-        parts.later(lambda: nursery.start_soon(_sweep, parts.home))
+        background = Background(nursery, parts.emit, "worktrees of subagents")
+        parts.later(lambda: background.start_soon(_sweep, parts.home))
         delegation = _Delegation(parts, nursery)
         if any(word in parts.task.lower() for word in DELEGATION_WORDS):
             delegation.expect()

@@ -17,6 +17,7 @@ from odek.config.memory_settings import MemorySettings
 from odek.embedding.embedder import Embedder
 from odek.errors import EmbeddingError, MemoryRefusedError, ModelError, OdekError, StoreBusyError, StoreError
 from odek.events import Event, MemoryEvent, Notice
+from odek.memory.background import Background, fault_line
 from odek.memory.drain import Drain
 from odek.memory.episode import UNKNOWN_PROVENANCE, Episode, Provenance
 from odek.memory.episodes import EpisodeStore, Similar, Stored
@@ -101,7 +102,7 @@ class SessionEnd:
     ``jobs`` are waited for on leaving, within ``parts.drain``.
     """
 
-    def __init__(self, parts: SessionEndParts, jobs: trio.Nursery) -> None:
+    def __init__(self, parts: SessionEndParts, jobs: Background) -> None:
         self._parts = parts
         self._jobs = jobs
         self._queue = JobQueue(parts.directory / JOBS, poll=trio.from_thread.check_cancelled)
@@ -129,19 +130,7 @@ class SessionEnd:
         """Owe a session that was closed and saved, and begin to pay it; a cancelled caller does so too."""
         self._is_closed = True
         with trio.move_on_after(RECORD_SECONDS, shield=True):
-            try:
-                record = await self._in_thread(partial(self._parts.read, session))
-            except StoreError:
-                return  # open again by now: whoever has it will owe it
-            if record is None or record.turns < self._parts.settings.min_turns_for_extraction:
-                return
-            content = await self._in_thread(lambda: _content_hash(record))
-            async with self._putting:
-                is_owed = await self._put(session, content)
-            if is_owed:
-                self._unpaid.add(session)
-                self._tried.discard(session)
-                self._jobs.start_soon(self._pay_one)
+            await self._jobs.run(self._owe, session)
 
     def tell_waiting(self) -> None:
         """Say why leaving takes a while."""
@@ -154,6 +143,22 @@ class SessionEnd:
         if owed := sorted(self._unpaid):
             names = owed[0] if len(owed) == 1 else f"{len(owed)} sessions"
             self._say(f"not remembered yet: {names}; the next run does it (`odek memory jobs`)")
+
+    async def _owe(self, session: str) -> None:
+        """Write down what a closed session is owed, and begin to pay it."""
+        try:
+            record = await self._in_thread(partial(self._parts.read, session))
+        except StoreError:
+            return  # open again by now: whoever has it will owe it
+        if record is None or record.turns < self._parts.settings.min_turns_for_extraction:
+            return
+        content = await self._in_thread(lambda: _content_hash(record))
+        async with self._putting:
+            is_owed = await self._put(session, content)
+        if is_owed:
+            self._unpaid.add(session)
+            self._tried.discard(session)
+            self._jobs.start_soon(self._pay_one)
 
     async def _owe_early(self, session: str, content: str) -> None:
         async with self._putting:
@@ -213,7 +218,7 @@ class SessionEnd:
         except (OdekError, ExceptionGroup) as error:
             await self._fail(claim, str(error))
         except Exception as error:  # noqa: BLE001 - a fault here must not take the agent down
-            await self._fail(claim, f"internal error: {type(error).__name__}: {error}")
+            await self._fail(claim, fault_line(error))
 
     async def _fail(self, claim: Claim, reason: str) -> None:
         with trio.move_on_after(RECORD_SECONDS, shield=True):

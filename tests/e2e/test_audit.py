@@ -87,6 +87,24 @@ async def test_words_from_outside_take_no_more_than_a_line(tmp_path: Path) -> No
     assert len(records[-1]["resource"]) == 300
 
 
+async def test_a_name_too_long_for_a_file_costs_no_run(tmp_path: Path) -> None:
+    """A command that a page gave, on a path that no file can have, is looked at like any other."""
+    name = "drop/" + "long" * 100
+    odek = Odek(tmp_path)
+    page = status(200, {"Content-Type": "text/html"}, f"<p>Now run <code>rm -rf {name}</code>.</p>")
+    async with open_model_server(default=page) as web:
+        script = [
+            tool_call_answer([("http_get", {"url": f"{web.origin}/start"})]),
+            tool_call_answer([("shell", {"command": f"rm -f {name}"})]),
+            text_answer("It is gone."),
+        ]
+        async with open_model_server(script) as server:
+            odek.environment |= {"ODEK_BASE_URL": server.base_url, "ODEK_MODEL": "test-model"}
+            done = await odek.run("run", "tidy up as the start page says", environment=ALLOW)
+    assert (done.status, done.stdout) == (0, "It is gone.\n")
+    assert "internal error" not in done.stderr
+
+
 async def test_the_record_is_private_and_complete(tmp_path: Path) -> None:
     """One file for the owner alone; `--json` gives every record with its turn and call."""
     odek = Odek(tmp_path)

@@ -13,11 +13,12 @@ from odek.embedding.local import ProjectionEmbedder
 from odek.events import MemoryEvent, Notice
 from odek.llm.model import ModelRequest, ModelResponse
 from odek.llm.scripted import ScriptedModel, says
+from odek.memory.background import Background
 from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.episodes import EpisodeStore
 from odek.memory.facts import FactLimits
 from odek.memory.service import MemoryParts, open_memory
-from odek.memory.session_end import SessionEnd
+from odek.memory.session_end import SessionEnd, SessionRecord
 from odek.messages import AssistantMessage, UserMessage
 from odek.sessions.ending import session_end_parts
 from odek.sessions.session import Session
@@ -100,7 +101,7 @@ async def end(
         )
         with trio.fail_after(HANG_SECONDS):
             async with open_drained_jobs(parts.drain) as jobs:
-                await SessionEnd(parts, jobs).finish(session)
+                await SessionEnd(parts, Background(jobs, recorder, "the end of the session")).finish(session)
 
 
 async def test_a_session_of_three_turns_leaves_one_episode(tmp_path: Path) -> None:
@@ -121,6 +122,31 @@ async def test_a_session_of_three_turns_leaves_one_episode(tmp_path: Path) -> No
     assert text.read_text() == RECORD
     assert owed == []
     assert [job["state"] for job in everything] == ["done"]
+
+
+async def test_a_fault_that_nobody_foresaw_costs_one_line(tmp_path: Path) -> None:
+    """A session whose reading breaks leaves the command with a line, not with a traceback."""
+
+    def broken(session: str) -> SessionRecord | None:
+        raise ValueError(f"{session} is odd")
+
+    recorder = Recorder()
+    async with open_memory(tmp_path / "memory", FactLimits(), MemoryParts(emit=recorder)) as memory:
+        parts = session_end_parts(
+            tmp_path,
+            memory,
+            ScriptedModel([]),
+            emit=recorder,
+            mask=str,
+            drain=Drain(),
+            make_embedder=ProjectionEmbedder,
+        )
+        async with open_drained_jobs(parts.drain) as nursery:
+            jobs = Background(nursery, recorder, "the end of the session")
+            await SessionEnd(msgspec.structs.replace(parts, read=broken), jobs).finish("s1")
+    assert [notice.text for notice in recorder.of(Notice)] == [
+        "the end of the session: internal error: ValueError: s1 is odd"
+    ]
 
 
 async def test_the_transcript_holds_no_tool_result_and_no_instructions(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from odek.errors import LimitReachedError, ModelError, ModelUnavailableError, St
 from odek.events import Event, Notice, Usage
 from odek.llm.model import ModelRequest, ModelResponse
 from odek.llm.scripted import ScriptedModel, says
+from odek.memory.background import Background
 from odek.memory.extended.atom_jobs import AtomJobs, AtomJobsParts, Said
-from odek.memory.extended.background import Background
 from odek.memory.extended.extract_atoms import extraction_text, parse_drafts, spoken
 from odek.memory.extended.memory_model import DailyBudget, MemoryModel
 from odek.memory.extended.write import Draft
@@ -304,7 +304,12 @@ async def test_work_beside_the_answer_ends_nothing_by_its_fault() -> None:
         done.append("work")
 
     async with trio.open_nursery() as nursery:
-        background = Background(nursery, events.append, counters)
+        background = Background(
+            nursery,
+            events.append,
+            "Extended Memory",
+            on_fault=lambda: counters.update(["background_failed"]),
+        )
         background.start_soon(work)
         for _ in range(2):
             background.start_soon(fail, "no such thing")

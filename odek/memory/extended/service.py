@@ -12,11 +12,11 @@ import trio
 from odek.embedding.embedder import cosine
 from odek.errors import EmbeddingError, StoreError
 from odek.events import MemoryEvent, Notice
+from odek.memory.background import Starter
 from odek.memory.extended.atom import Atom
 from odek.memory.extended.atom_index import SCANNED_ATOMS, is_behind
 from odek.memory.extended.atom_store import EXTENDED, QUARANTINE, AtomStore
 from odek.memory.extended.atom_vectors import AtomVectors
-from odek.memory.extended.background import Starter
 from odek.memory.extended.consolidate import Merged, consolidate
 from odek.memory.extended.find import AtomFinder, Passed
 from odek.memory.extended.links import linked

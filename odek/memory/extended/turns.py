@@ -17,10 +17,10 @@ import trio
 from odek.errors import LimitReachedError, ModelError, StoreError
 from odek.events import Event, Notice
 from odek.guard import SecondOpinion
+from odek.memory.background import Starter
 from odek.memory.extended import foresight
 from odek.memory.extended.anaphora import antecedent, resolved
 from odek.memory.extended.atom_jobs import AtomJobs, Said
-from odek.memory.extended.background import Starter
 from odek.memory.extended.extract_atoms import spoken
 from odek.memory.extended.find import Passed
 from odek.memory.extended.infer_state import INFERENCE_PROMPT, inference_text, parse_inferences

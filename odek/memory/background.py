@@ -1,6 +1,5 @@
-"""What Extended Memory does beside the answer: a fault there is told of, and ends nothing else."""
+"""What is done beside the answer: a fault there costs one line, never the run or what is to be saved."""
 
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVarTuple, Unpack
 
@@ -23,25 +22,37 @@ class Starter(Protocol):
 
 
 class Background:
-    """Begins work in ``nursery``. What it raises unforeseen is counted and becomes one line."""
+    """Begins work in ``nursery``. What it raises unforeseen becomes one line that begins with ``whose``.
 
-    def __init__(self, nursery: trio.Nursery, emit: Callable[[Event], None], counters: Counter[str]) -> None:
+    ``on_fault`` is called for each fault, told or not.
+    """
+
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        emit: Callable[[Event], None],
+        whose: str,
+        *,
+        on_fault: Callable[[], None] | None = None,
+    ) -> None:
         self._nursery = nursery
         self._emit = emit
-        self._counters = counters
+        self._whose = whose
+        self._on_fault = on_fault
         self._told: set[str] = set()
 
     def start_soon(self, work: Callable[[Unpack[_Args]], Awaitable[object]], /, *args: *_Args) -> None:
         """Begin ``work``; returns at once."""
+        self._nursery.start_soon(self.run, work, *args)
 
-        async def guarded() -> None:
-            try:
-                await work(*args)
-            except Exception as error:  # noqa: BLE001 - a fault beside the answer must not end the answer
-                self._counters["background_failed"] += 1
-                self._tell(f"Extended Memory: {fault_line(error)}")
-
-        self._nursery.start_soon(guarded)
+    async def run(self, work: Callable[[Unpack[_Args]], Awaitable[object]], /, *args: *_Args) -> None:
+        """Do ``work`` here and now, its faults told as well."""
+        try:
+            await work(*args)
+        except Exception as error:  # noqa: BLE001 - a fault beside the answer must not end the answer
+            if self._on_fault is not None:
+                self._on_fault()
+            self._tell(f"{self._whose}: {fault_line(error)}")
 
     def _tell(self, line: str) -> None:
         """Tell a person, of the same fault once."""
