@@ -9,9 +9,9 @@ from typing import Final, Literal
 
 import msgspec
 
-__all__ = ["PROVIDERS", "ModelProfile", "Provider", "profile_of"]
+__all__ = ["PROVIDERS", "ModelProfile", "Provider", "ThinkingStyle", "profile_of"]
 
-ThinkingStyle = Literal["effort", "switch", "budget", "template"]
+ThinkingStyle = Literal["effort", "switch", "budget", "adaptive", "template"]
 
 _SILENT_THINKING_SECONDS = 300.0  # before the first word of models that think unseen; not measured
 
@@ -23,6 +23,7 @@ class ModelProfile(msgspec.Struct, frozen=True, kw_only=True):
         context_window: Tokens of request and answer together; None when unknown.
         thinking: How reasoning is asked for: ``effort`` is ``reasoning_effort``; ``switch``
             is ``thinking.type`` plus an effort; ``budget`` is ``thinking.budget_tokens``;
+            ``adaptive`` leaves the amount to the model and names an effort in ``output_config``;
             ``template`` is a flag for the chat template of open models.
         thinking_off: The effort that stands for none, where the family has one.
         echo_reasoning: Whether assistant messages must carry their reasoning when sent back.
@@ -88,6 +89,12 @@ def _deepseek(context_window: int) -> ModelProfile:
     )
 
 
+def _claude(thinking: ThinkingStyle) -> ModelProfile:
+    return ModelProfile(context_window=200_000, thinking=thinking)
+
+
+_CLAUDE_SIZES: Final = ("opus", "sonnet", "haiku")
+
 # Windows as the makers state them. Open models are often served with a smaller one, which
 # only the server knows: set llm.context_window then.
 _PROFILES: Final[dict[str, ModelProfile]] = {
@@ -106,7 +113,16 @@ _PROFILES: Final[dict[str, ModelProfile]] = {
     "o3": _openai_reasoning(200_000),
     "o4": _openai_reasoning(200_000),
     "gpt-oss": ModelProfile(context_window=131_072, thinking_off="low"),
-    "claude": ModelProfile(context_window=200_000, thinking="budget"),
+    # Budgets are refused from Opus 4.7 on, the adaptive form before 4.6; 4.6 takes both.
+    "claude": _claude("adaptive"),
+    **dict.fromkeys(("claude-2", "claude-3", "claude-4"), _claude("budget")),
+    **{f"claude-{size}-4": _claude("budget") for size in _CLAUDE_SIZES},
+    **{
+        f"claude-{name}": _claude("adaptive")
+        for minor in range(6, 10)
+        for dot in ".-"
+        for name in (f"4{dot}{minor}", *(f"{size}-4{dot}{minor}" for size in _CLAUDE_SIZES))
+    },
     "gemini": ModelProfile(context_window=1_048_576, idle_timeout_seconds=_SILENT_THINKING_SECONDS),
     "llama3": ModelProfile(context_window=8_192),
     "llama3.": ModelProfile(context_window=131_072),

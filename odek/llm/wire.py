@@ -6,14 +6,14 @@ session begin with the same bytes as far as they say the same.
 
 import re
 from collections.abc import Sequence
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 import msgspec
 
 from odek.llm.arguments import normalise_arguments
 from odek.llm.lenient import joined
 from odek.llm.model import ModelRequest, ToolSpec
-from odek.llm.profiles import ModelProfile
+from odek.llm.profiles import ModelProfile, ThinkingStyle
 from odek.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 from odek.patterns import late_pattern
 
@@ -26,6 +26,12 @@ _BUDGET_TOKENS = {"low": 2_048, "medium": 8_192, "enabled": 8_192, "high": 16_38
 # limit, which is small where none is sent. The smallest limit among them is 32,000. Not measured.
 _ANSWER_TOKENS_BESIDE_BUDGET = 8_192
 
+_OTHER_STYLE: Final[dict[ThinkingStyle, ThinkingStyle]] = {"budget": "adaptive", "adaptive": "budget"}
+# How a refusal of one of those names what it refuses.
+_THINKING_REFUSED = late_pattern(
+    r"thinking.*adaptive|adaptive.*thinking|budget_tokens|output_config", re.IGNORECASE
+)
+
 # How a refusal of null names what it refuses: the field, or the nothing that a template stumbled over.
 _NULL_REFUSED = late_pattern(r"\bcontents?\b|\bnull|none.?type|<nil>", re.IGNORECASE)
 
@@ -37,22 +43,32 @@ class RequestForm(msgspec.Struct, frozen=True):
         asks_for_usage: Whether the usage at the end of the stream is asked for, which some refuse.
         null_content: Whether the absent text beside tool calls is null. Some refuse that and
             want an empty text, which others refuse.
+        other_thinking: Whether a family that thinks by a budget is asked to think as it sees fit, and
+            the other way round: which of them a model takes changes with its version.
     """
 
     asks_for_usage: bool = True
     null_content: bool = True
+    other_thinking: bool = False
 
 
 _USUAL_FORM = RequestForm()
 
 
-def form_after(form: RequestForm, refusal: str, messages: Sequence[Message]) -> RequestForm | None:
-    """Return the form to send ``messages`` in after the ``refusal`` of ``form``; None when none is left."""
+def form_after(
+    form: RequestForm, refusal: str, messages: Sequence[Message], *, thinks: bool = False
+) -> RequestForm | None:
+    """Return the form to send ``messages`` in after the ``refusal`` of ``form``; None when none is left.
+
+    ``thinks`` says that the request asked for reasoning.
+    """
     if form.asks_for_usage and "stream_options" in refusal:
         return msgspec.structs.replace(form, asks_for_usage=False)
     has_null = any(isinstance(message, AssistantMessage) and _lacks_text(message) for message in messages)
     if form.null_content and has_null and _NULL_REFUSED.search(refusal):
         return msgspec.structs.replace(form, null_content=False)
+    if not form.other_thinking and thinks and _THINKING_REFUSED.search(refusal):
+        return msgspec.structs.replace(form, other_thinking=True)
     return None
 
 
@@ -63,12 +79,14 @@ def encode_request(
     body: dict[str, Any] = {"model": model, "stream": True}
     if form.asks_for_usage:
         body["stream_options"] = {"include_usage": True}
-    body |= _thinking(request.thinking, profile)
-    budget = body.get("thinking", {}).get("budget_tokens", 0)
+    style = _OTHER_STYLE.get(profile.thinking, profile.thinking) if form.other_thinking else profile.thinking
+    body |= _thinking(request.thinking, style, profile.thinking_off)
+    is_counted = style in _OTHER_STYLE and request.thinking not in ("", "disabled")
+    budget = _BUDGET_TOKENS[request.thinking] if is_counted else 0
     max_tokens = request.max_tokens or (_ANSWER_TOKENS_BESIDE_BUDGET if budget else None)
     if max_tokens is not None:
         body[profile.max_tokens_field] = max_tokens + budget
-    # With a budget to think with, the temperature is fixed as well.
+    # Where what is thought is counted, the temperature is fixed as well.
     if request.temperature is not None and not profile.fixed_temperature and not budget:
         body["temperature"] = request.temperature
     if request.tools:
@@ -80,13 +98,13 @@ def encode_request(
         return msgspec.json.encode(_clean(body))
 
 
-def _thinking(wanted: str, profile: ModelProfile) -> dict[str, Any]:
+def _thinking(wanted: str, style: ThinkingStyle, thinking_off: str) -> dict[str, Any]:
     """Return the fields that ask for ``wanted`` in the family's way; "" asks for nothing."""
     if not wanted:
         return {}
     off = wanted == "disabled"
-    effort = {"disabled": profile.thinking_off, "enabled": "medium"}.get(wanted, wanted)
-    match profile.thinking:
+    effort = {"disabled": thinking_off, "enabled": "medium"}.get(wanted, wanted)
+    match style:
         case "effort":
             return {"reasoning_effort": effort}
         case "switch":
@@ -94,6 +112,13 @@ def _thinking(wanted: str, profile: ModelProfile) -> dict[str, Any]:
             return switch if wanted in ("disabled", "enabled") else {**switch, "reasoning_effort": effort}
         case "budget":
             return {} if off else {"thinking": {"type": "enabled", "budget_tokens": _BUDGET_TOKENS[wanted]}}
+        case "adaptive" if (
+            off
+        ):  # as for a budget: without the field most do not think, and some refuse the word
+            return {}
+        case "adaptive":
+            adaptive = {"thinking": {"type": "adaptive"}}
+            return adaptive if wanted == "enabled" else {**adaptive, "output_config": {"effort": effort}}
         case "template":
             return {"chat_template_kwargs": {"enable_thinking": not off}}
         case unreachable:

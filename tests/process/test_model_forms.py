@@ -1,5 +1,6 @@
 """Endpoints that refuse a part of the shape of a request, against a real server on the loopback."""
 
+import msgspec
 import pytest
 
 from odek.errors import ModelRejectedError, ModelUnavailableError
@@ -93,3 +94,33 @@ async def test_what_was_shown_is_not_asked_for_again() -> None:
         with pytest.raises(ModelUnavailableError):
             await model.complete(QUESTION, ignore)
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("model_name", "refusal", "types"),
+    [
+        (
+            "claude-sonnet-4-5",
+            (
+                '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and '
+                '"output_config.effort" to control thinking behavior.'
+            ),
+            ["enabled", "adaptive", "adaptive"],
+        ),
+        (
+            "claude-opus-4-6",
+            "adaptive thinking is not supported on this model",
+            ["adaptive", "enabled", "enabled"],
+        ),
+    ],
+)
+async def test_a_model_that_refuses_one_form_of_thinking_is_asked_in_the_other(
+    model_name: str, refusal: str, types: list[str]
+) -> None:
+    """A budget and the adaptive form stand in for each other, and what was taken is kept."""
+    script = [error_answer(400, refusal), text_answer("a"), text_answer("b")]
+    question = msgspec.structs.replace(QUESTION, thinking="high")
+    async with open_scripted_endpoint(script, model_name=model_name) as (model, server):
+        for _ in range(2):
+            await model.complete(question, ignore)
+    assert [request.json["thinking"]["type"] for request in server.requests] == types

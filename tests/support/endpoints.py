@@ -57,12 +57,16 @@ def refusing_port() -> Generator[int]:
 
 @asynccontextmanager
 async def open_scripted_endpoint(
-    script: list[Answer], *, api_key: str = "sk-test-0123456789", **settings: Any
+    script: list[Answer],
+    *,
+    api_key: str = "sk-test-0123456789",
+    model_name: str = "test-model",
+    **settings: Any,
 ) -> AsyncGenerator[tuple[ChatModel, ModelServer]]:
     """Yield a client and the server that it asks; ``settings`` are those of ``LlmSettings``."""
     async with open_model_server(script) as server:
         endpoint = Endpoint(
-            base_url=server.base_url, model="test-model", api_key=api_key, settings=LlmSettings(**settings)
+            base_url=server.base_url, model=model_name, api_key=api_key, settings=LlmSettings(**settings)
         )
         async with open_client(endpoint) as model:
             yield model, server

@@ -53,3 +53,19 @@ def test_a_providers_own_address_has_its_usual_model(provider: Provider) -> None
     assert named.endpoint.model == provider.model
     with pytest.raises(ConfigError, match="no model is named"):
         choose(Config(base_url="https://proxy.example.com/v1", api_key="k"), provider.key_variable)
+
+
+@pytest.mark.parametrize(
+    ("model", "style"),
+    [
+        ("claude-3-7-sonnet-20250219", "budget"),
+        ("claude-sonnet-4-20250514", "budget"),
+        ("claude-haiku-4-5", "budget"),
+        ("claude-opus-4-6", "adaptive"),
+        ("anthropic/claude-4.6-opus", "adaptive"),
+        ("claude-sonnet-5-20260801", "adaptive"),
+    ],
+)
+def test_which_models_think_as_they_see_fit(model: str, style: str) -> None:
+    """Versions up to 4.5 take a budget, later ones and names that nobody knows the adaptive form."""
+    assert profile_of(model).thinking == style

@@ -110,6 +110,13 @@ def test_context_behind_the_history_suits_every_template() -> None:
             {"thinking": {"type": "enabled", "budget_tokens": 2048}, "max_tokens": 10240},
         ),
         ("claude-sonnet-4-5", "disabled", {}),
+        (
+            "anthropic/claude-opus-4.7",
+            "low",
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}, "max_tokens": 10240},
+        ),
+        ("claude-sonnet-5", "enabled", {"thinking": {"type": "adaptive"}, "max_tokens": 16384}),
+        ("claude-opus-4-8", "disabled", {}),
         ("qwen3:8b", "disabled", {"chat_template_kwargs": {"enable_thinking": False}}),
     ],
 )
