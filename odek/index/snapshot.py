@@ -37,8 +37,6 @@ _MIN_UNITS = 32
 _UNITS_ASIDE = 4
 # So much a term counts that a text of usual length has thrice, against 1 for once and 2.2 for ever so often.
 _THRICE = 1.6
-# A conversation comes back to what it is about; each that is read again takes 8 us. A kilobyte each.
-_KEPT_STORED = 512
 # All units of the documents in question are found with those; one of several megabytes has more.
 _MOST_UNITS = 4_096
 
@@ -75,7 +73,6 @@ class Snapshot:
         self._queries = tantivy.Query
         self._occur = tantivy.Occur
         self._frequencies: dict[str, Frequencies] = {}
-        self._kept: dict[tuple[int, int], Stored] = {}
         self._sizes = {scope: searcher.doc_freq("terms", scope + LENGTH_TERM) for scope in SCOPES}
         self.size = sum(self._sizes.values())
         """How many units there are, those included that were removed since the last merge."""
@@ -284,14 +281,8 @@ class Snapshot:
         return hits[0][1] if hits else None
 
     def _stored(self, address: Any) -> Stored:
-        key = _key(address)
-        stored = self._kept.get(key)
-        if stored is None:
-            if len(self._kept) >= _KEPT_STORED:
-                self._kept.clear()
-            data = self._searcher.doc(address).get_first("stored")
-            stored = self._kept[key] = _STORED.decode(data or b"")
-        return stored
+        data = self._searcher.doc(address).get_first("stored")
+        return _STORED.decode(data or b"")
 
 
 _STORED = msgspec.msgpack.Decoder(Stored)
