@@ -24,10 +24,10 @@ examples:
   odek audit                 the newest session
   odek audit 20261202-3f9c --json
 
-"took in" is content from outside that the model was given, with its size and the
-first 16 digits of its SHA-256. Decisions are listed unless the policy simply allowed
-a call. "diverged" is something that the agent acted on or answered with, which you
-did not name and that content did."""
+"took in" is content from outside that the model was given, with its size and
+the first 16 digits of its SHA-256. Decisions are listed unless the policy
+simply allowed a call. "diverged" is something that the agent acted on or
+answered with, which you did not name and that content did."""
 
 _SAID_BY = {"person": "by you", "policy": "by the policy", "session_trust": "by your trust in the class"}
 

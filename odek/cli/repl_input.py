@@ -49,7 +49,7 @@ async def open_repl_input(
     mask: Callable[[str], str],
     no_color: bool = False,
 ) -> AsyncGenerator[ReplInput]:
-    """Open the input: an editor when stdin and stdout are a terminal, else plain lines.
+    """Open the input: an editor when stdin and stdout are a terminal that obeys, else plain lines.
 
     Args:
         history_path: file of earlier inputs.
@@ -57,12 +57,13 @@ async def open_repl_input(
         mask: takes secrets out of what goes into the history.
         no_color: draw the editor without colour.
     """
-    if sys.stdin.isatty() and sys.stdout.isatty():
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if at_terminal and os.environ.get("TERM", "") not in {"", "dumb"}:
         history = ReplHistory(history_path, mask)
         entries = await trio.to_thread.run_sync(history.load)
         yield TerminalInput(history, entries, commands, no_color=no_color)
     else:
-        yield LineInput(sys.stdin.fileno())
+        yield LineInput(sys.stdin.fileno(), prompts=at_terminal)
 
 
 def needs_more(text: str) -> bool:
@@ -84,14 +85,15 @@ def _fence_after(fence: str, text: str) -> str:
 
 
 class LineInput:
-    """Reads lines of UTF-8 from a file or pipe.
+    """Reads lines of UTF-8 from a file or pipe, or from a terminal that can do no more; that one ``prompts``.
 
     It reads from the descriptor: a thread that waits inside a file object's lock when the
     program ends would make the interpreter abort.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, *, prompts: bool = False) -> None:
         self._descriptor = descriptor
+        self._prompts = prompts
         self._buffer = bytearray()
 
     async def read(self) -> str | None:
@@ -102,7 +104,7 @@ class LineInput:
         """
         lines: list[str] = []
         fence, room_bytes = "", INPUT_LIMIT_BYTES
-        while (line := await self._next_line(room_bytes)) is not None:
+        while (line := await self._prompted(room_bytes, ". " if lines else "> ")) is not None:
             room_bytes -= len(line.encode()) + 1
             fence = _fence_after(fence, line)
             asks = _asks_for_more(line)
@@ -110,6 +112,14 @@ class LineInput:
             if not (asks or fence):
                 return "\n".join(lines)
         return "\n".join([*lines, ""]) if lines else None
+
+    async def _prompted(self, limit_bytes: int, prompt: str) -> str | None:
+        if self._prompts:
+            print(prompt, end="", flush=True)
+        line = await self._next_line(limit_bytes)
+        if self._prompts and line is None:
+            print()  # what comes next begins a line of its own
+        return line
 
     async def _next_line(self, limit_bytes: int) -> str | None:
         try:

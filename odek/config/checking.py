@@ -166,10 +166,12 @@ def nearest(name: str, known: list[str]) -> str:
     """Return the one of ``known`` that ``name`` was probably meant to be, or ""."""
     import difflib  # only for a message
 
+    plain = _plain(name)
     by_plain = {_plain(candidate): candidate for candidate in known}
-    if exact := by_plain.get(_plain(name)):
-        return exact
-    found = difflib.get_close_matches(_plain(name), by_plain, n=1, cutoff=0.7)
+    swapped = (candidate for candidate in by_plain if sorted(candidate) == sorted(plain))
+    if likely := plain if plain in by_plain else next(swapped, None):
+        return by_plain[likely]
+    found = difflib.get_close_matches(plain, by_plain, n=1, cutoff=0.7)
     return by_plain[found[0]] if found else ""
 
 

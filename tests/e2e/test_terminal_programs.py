@@ -70,14 +70,14 @@ APPROVAL = """
 
 @asynccontextmanager
 async def open_program(
-    terminal: Terminal, source: str, *arguments: str, stdin: int | None = None
+    terminal: Terminal, source: str, *arguments: str, stdin: int | None = None, term: str = "xterm"
 ) -> AsyncGenerator[trio.Process]:
     """Run ``source`` with ``terminal`` as its output, and as its input unless ``stdin`` is given."""
     root = Path(__file__).parents[2]
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(root),
-        "TERM": "xterm",
+        "TERM": term,
         "PROMPT_TOOLKIT_NO_CPR": "1",  # nobody answers the question for the cursor's position here
         "PYTHONUTF8": "1",
     }
@@ -121,6 +121,21 @@ async def test_the_editor_of_the_repl(tmp_path: Path) -> None:
             await type_and_wait(terminal, "\x04", "LEFT")
 
     assert history.read_text().startswith('"hello"\n"one \\ntwo"\n')
+
+
+@pytest.mark.parametrize("term", ["dumb", ""])
+async def test_a_terminal_that_may_not_obey_has_plain_lines(tmp_path: Path, term: str) -> None:
+    """On one called dumb, or that nobody named, no control sequence is written, and a signal ends it."""
+    with open_terminal() as terminal:
+        async with open_program(terminal, REPL, str(tmp_path / "history"), term=term) as process:
+            seen = await terminal.wait_for("> ")
+            terminal.type("one\\\r")
+            seen += await terminal.wait_for(". ")
+            terminal.type("two\r")
+            seen += await terminal.wait_for("GOT 'one\\ntwo'", "> ")
+            assert "\x1b" not in seen
+            process.terminate()
+            await terminal.wait_for("CANCELLED")
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash controls the job")

@@ -95,6 +95,7 @@ def test_blanks_around_an_address_are_no_part_of_it(given: str) -> None:
     ("text", "guess"),
     [
         ('{"max_iteration": 1}', "max_iteration: unknown key; did you mean max_iterations?"),
+        ('{"modle": "m"}', "modle: unknown key; did you mean model?"),
         ('{"maxIterations": 1}', "maxIterations: unknown key; did you mean max_iterations?"),
         ('{"llm": {"max_retrys": 1}}', "llm.max_retrys: unknown key; did you mean llm.max_retries?"),
         ('{"facts_limit_user": 1}', "facts_limit_user: unknown key; did you mean memory.facts_limit_user?"),
