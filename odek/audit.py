@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
+from odek.background import Background
 from odek.batch import Admission, Gate, GateRequest
 from odek.errors import StoreError
 from odek.events import ApprovalResolved, Event, Notice, TurnDiverged, TurnDivergence, TurnStarted
-from odek.memory.background import Background
 from odek.memory.buffer import TurnNote
 from odek.memory.drain import Drain, open_drained_jobs
 from odek.messages import Message

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import trio
 
+from odek.background import Background
 from odek.config.extended_settings import ExtendedSettings
 from odek.config.settings import Config
 from odek.errors import ConfigError, StoreError
@@ -18,7 +19,6 @@ from odek.guard import SecondOpinion
 from odek.llm.choice import choose
 from odek.llm.model import Model
 from odek.memory.ask import ANSWER_SECONDS
-from odek.memory.background import Background
 from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.extended.atom_index import open_atom_index
 from odek.memory.extended.atom_jobs import AtomJobs, AtomJobsParts, Said

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import trio
 
+from odek.background import Background
 from odek.config.embedding_settings import EmbeddingSettings
 from odek.config.memory_settings import MemorySettings
 from odek.config.settings import Config
@@ -18,7 +19,6 @@ from odek.guard import guard_of
 from odek.llm.choice import choose
 from odek.llm.model import Model
 from odek.memory.ask import ANSWER_SECONDS, ask_with
-from odek.memory.background import Background
 from odek.memory.buffer import TurnNote, turn_lines
 from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.facts import FactLimits

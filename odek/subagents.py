@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
+from odek.background import Background
 from odek.budget import Budget
 from odek.config.keys import credentials_in
 from odek.config.layers import Resolved
 from odek.delegation import Credentials, WorkOrder
 from odek.events import Event
-from odek.memory.background import Background
 from odek.sessions.session import Session
 from odek.tools.delegate import DelegateTool
 from odek.trust.risk import Risk

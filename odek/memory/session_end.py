@@ -13,11 +13,11 @@ from typing import TypeVar
 import msgspec
 import trio
 
+from odek.background import Background, fault_line
 from odek.config.memory_settings import MemorySettings
 from odek.embedding.embedder import Embedder
 from odek.errors import EmbeddingError, MemoryRefusedError, ModelError, OdekError, StoreBusyError, StoreError
 from odek.events import Event, MemoryEvent, Notice
-from odek.memory.background import Background, fault_line
 from odek.memory.drain import Drain
 from odek.memory.episode import UNKNOWN_PROVENANCE, Episode, Provenance
 from odek.memory.episodes import EpisodeStore, Similar, Stored

@@ -23,6 +23,7 @@ LAYERS = {
     "odek.first_answer": 0,
     "odek.home": 0,
     "odek.config": 0,
+    "odek.background": 1,
     "odek.storage": 1,
     "subagent": 1,
     "odek.llm": 2,

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 import trio
 
+from odek.background import Background
 from odek.config.memory_settings import MemorySettings
 from odek.embedding.local import ProjectionEmbedder
 from odek.events import MemoryEvent, Notice
 from odek.llm.model import ModelRequest, ModelResponse
 from odek.llm.scripted import ScriptedModel, says
-from odek.memory.background import Background
 from odek.memory.drain import Drain, open_drained_jobs
 from odek.memory.episodes import EpisodeStore
 from odek.memory.facts import FactLimits

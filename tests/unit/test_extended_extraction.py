@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import trio
 
+from odek.background import Background
 from odek.errors import LimitReachedError, ModelError, ModelUnavailableError, StoreBusyError
 from odek.events import Event, Notice, Usage
 from odek.llm.model import ModelRequest, ModelResponse
 from odek.llm.scripted import ScriptedModel, says
-from odek.memory.background import Background
 from odek.memory.extended.atom_jobs import AtomJobs, AtomJobsParts, Said
 from odek.memory.extended.extract_atoms import extraction_text, parse_drafts, spoken
 from odek.memory.extended.memory_model import DailyBudget, MemoryModel

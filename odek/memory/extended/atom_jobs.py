@@ -14,9 +14,9 @@ from typing import Protocol, TypeVar
 import msgspec
 import trio
 
+from odek.background import Starter, fault_line
 from odek.errors import LimitReachedError, ModelError, OdekError, StoreBusyError, StoreError
 from odek.events import Event, Notice
-from odek.memory.background import Starter, fault_line
 from odek.memory.extended.extract_atoms import EXTRACTION_PROMPT, extraction_text, parse_drafts, spoken
 from odek.memory.extended.write import Draft
 from odek.memory.places import JOBS

@@ -5,10 +5,10 @@ from typing import Any
 
 import trio
 
+from odek.background import Starter
 from odek.embedding.embedder import Embedder, Vector
 from odek.errors import StoreError
 from odek.index.document import Filter
-from odek.memory.background import Starter
 from odek.memory.extended.write import AtomIndex
 from odek.memory.index_vectors import IndexVectors, is_of_words
 

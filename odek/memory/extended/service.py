@@ -9,10 +9,10 @@ from typing import TypeVar
 import msgspec
 import trio
 
+from odek.background import Starter
 from odek.embedding.embedder import cosine
 from odek.errors import EmbeddingError, StoreError
 from odek.events import MemoryEvent, Notice
-from odek.memory.background import Starter
 from odek.memory.extended.atom import Atom
 from odek.memory.extended.atom_index import SCANNED_ATOMS, is_behind
 from odek.memory.extended.atom_store import EXTENDED, QUARANTINE, AtomStore

@@ -5,9 +5,9 @@ from functools import partial
 
 import trio
 
+from odek.background import Starter
 from odek.errors import StoreError
 from odek.events import Event, Notice
-from odek.memory.background import Starter
 from odek.memory.extended.context import atoms_text, return_note, shown_ids, user_text
 from odek.memory.extended.nudges import NudgeLog, nudges_for
 from odek.memory.extended.scoring import Scored

@@ -14,10 +14,10 @@ from typing import TypeVar
 import msgspec
 import trio
 
+from odek.background import Starter
 from odek.errors import LimitReachedError, ModelError, StoreError
 from odek.events import Event, Notice
 from odek.guard import SecondOpinion
-from odek.memory.background import Starter
 from odek.memory.extended import foresight
 from odek.memory.extended.anaphora import antecedent, resolved
 from odek.memory.extended.atom_jobs import AtomJobs, Said
