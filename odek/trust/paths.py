@@ -12,6 +12,7 @@ import os
 import re
 import stat
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -68,6 +69,8 @@ class Place(msgspec.Struct, frozen=True):
 
 
 _PATTERN = late_pattern(r"[*?\[\x00]")
+# Looked at where a command writes through a pattern; some milliseconds. No measurement behind this.
+_MOST_MATCHES = 1_000
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - named to be judged, nothing is created there
 _HARMLESS_DEVICE = late_pattern(
     r"/dev/(null|zero|full|u?random|tty|std(in|out|err)|fd/\d+|pts/\d+)$|/proc/self/fd/\d+$"
@@ -259,6 +262,24 @@ def has_other_name(target: Place) -> bool:
     except (OSError, ValueError):
         return False
     return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
+
+
+def linked_matches(target: Place) -> list[Place]:
+    """Return where links lead, symbolic or hard, that the pattern in the last part of ``target`` matches.
+
+    Of more matches than are quickly looked at it is not known where they lead. Patterns in the names of
+    directories are not followed.
+    """
+    directory = target.text.rpartition("/")[0]
+    if target.known or UNRESOLVED in target.text or _PATTERN.search(directory):
+        return []
+    from glob import iglob  # few commands write through a pattern
+
+    found = list(islice(iglob(target.text), _MOST_MATCHES + 1))  # noqa: PTH207 - takes `**` as the shell does
+    if len(found) > _MOST_MATCHES:
+        return [Place(f"{directory}/{UNRESOLVED}", (*target.parts[:-1], UNRESOLVED))]
+    places = [(match, literal(match, directory)) for match in found]
+    return [place for match, place in places if place.text != match or has_other_name(place)]
 
 
 def leaves_for_temporary(target: Place, where: Where) -> bool:

@@ -68,6 +68,18 @@ def test_a_file_with_another_name_is_written_under_both(where: Where, command: s
     assert risks == [Risk.SYSTEM_WRITE, Risk.SYSTEM_WRITE, Risk.LOCAL_WRITE, Risk.LOCAL_WRITE]
 
 
+@pytest.mark.parametrize("command", ["echo x > {}", "tee {}", "cp a {}"])
+def test_a_pattern_is_written_where_the_links_lead_that_it_matches(where: Where, command: str) -> None:
+    """A link out of the workspace and a file with a second name count; patterns that match neither do not."""
+    (where.home / ".bashrc").write_text("")
+    (where.workspace / "notes").hardlink_to(where.home / ".bashrc")
+    (where.workspace / "report").symlink_to(where.home / "elsewhere")
+    (where.workspace / "todo").write_text("")
+
+    risks = [classify(command.format(name), where).risk for name in ("n*s", "rep*", "to*o", "to?o.txt")]
+    assert risks == [Risk.SYSTEM_WRITE, Risk.SYSTEM_WRITE, Risk.LOCAL_WRITE, Risk.LOCAL_WRITE]
+
+
 def test_one_of_two_names_can_go(where: Where) -> None:
     """Moving or removing a hard link leaves the content alone."""
     (where.workspace / "a").write_text("")

@@ -64,7 +64,10 @@ class Context(msgspec.Struct):
 
         Writing the ``content`` of a file changes it under all its names.
         """
-        return _worst([self._write(place, whole=whole, content=content) for place in self.places(word)])
+        places = self.places(word)
+        if content:
+            places += [linked for place in places for linked in paths.linked_matches(place)]
+        return _worst([self._write(place, whole=whole, content=content) for place in places])
 
     def _write(self, place: paths.Place, *, whole: bool, content: bool) -> Judged:
         risk, reason = paths.judge_write(place, self.where, whole=whole)
