@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 import trio
 
+from odek.background import Starter
 from odek.embedding.embedder import Embedder, cosine
 from odek.errors import EmbeddingError, StoreError
 from odek.memory.episodes import EpisodeStore
@@ -47,7 +48,7 @@ class EpisodeIndex:
         directory: The memory's.
         store: Its episodes.
         embedder: Makes vectors.
-        nursery: Where vectors are made while a turn does not wait for them.
+        starter: Begins to make vectors while a turn does not wait for them.
         limiter: Bounds the threads.
     """
 
@@ -56,13 +57,13 @@ class EpisodeIndex:
         directory: Path,
         store: EpisodeStore,
         embedder: Embedder,
-        nursery: trio.Nursery,
+        starter: Starter,
         limiter: trio.CapacityLimiter,
     ) -> None:
         self.embedder = embedder
         self._directory = directory
         self._store = store
-        self._nursery = nursery
+        self._starter = starter
         self._limiter = limiter
         self._library = Library()
         self._scan: Scan | None = None
@@ -120,7 +121,7 @@ class EpisodeIndex:
             if not missing:
                 return
             self._building = trio.Event()
-            self._nursery.start_soon(self._build, missing, tuple(documents), self._building)
+            self._starter.start_soon(self._build, missing, tuple(documents), self._building)
         if not self._vectors:  # while there are old ones, they answer
             await self._building.wait()
         else:

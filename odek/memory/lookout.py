@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import trio
 
+from odek.background import Starter
 from odek.errors import StoreError
 from odek.events import Event, Notice
 from odek.memory.facts import FactStore
@@ -35,7 +36,7 @@ class Lookout:
         directory: The memory's.
         outside: Compares each look with the one before.
         store: The facts, which are read to tell a change of them from a mere touch.
-        nursery: For what nobody waits for; it is cancelled at the end.
+        starter: Begins what nobody waits for; it is cancelled at the end.
         limiter: Bounds the threads.
         emit: Takes what is to be told.
         is_watched: Whether to look without being asked too, whenever something changes.
@@ -48,7 +49,7 @@ class Lookout:
         directory: Path,
         outside: Outside,
         store: FactStore,
-        nursery: trio.Nursery,
+        starter: Starter,
         limiter: trio.CapacityLimiter,
         emit: Callable[[Event], None],
         *,
@@ -58,7 +59,7 @@ class Lookout:
         self._directory = directory
         self._outside = outside
         self._store = store
-        self._nursery = nursery
+        self._starter = starter
         self._limiter = limiter
         self._emit = emit
         self._is_watched = is_watched
@@ -81,7 +82,7 @@ class Lookout:
         """
         if self._is_watched and self._seen is not None:  # nothing of it is on the way of the first request
             self._is_watched = False
-            self._nursery.start_soon(
+            self._starter.start_soon(
                 watch, self._directory, self._on_hint, lambda line: self._emit(Notice(line))
             )
         hot = hot_stamps(self._directory)
@@ -111,7 +112,7 @@ class Lookout:
     def _look_behind_soon(self, on_changed: OnChanged) -> None:
         if not self._is_looking_behind:
             self._is_looking_behind = True
-            self._nursery.start_soon(self._look_behind, on_changed)
+            self._starter.start_soon(self._look_behind, on_changed)
 
     async def _look_behind(self, on_changed: OnChanged) -> None:
         try:

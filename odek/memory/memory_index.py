@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
+from odek.background import Starter
 from odek.embedding.embedder import Embedder
 from odek.errors import StoreBusyError, StoreError
 from odek.events import Event, Notice
@@ -55,7 +56,7 @@ class MemoryIndex:
 
     Args:
         upkeep: Brings the index up to the texts; used in threads alone.
-        nursery: For the work that nobody waits for; it is cancelled at the end.
+        starter: Begins the work that nobody waits for; it is cancelled at the end.
         limiter: Bounds the threads.
         emit: Takes what a person should know.
         embedder: Makes vectors of the episodes and of what they are asked for; None for words alone.
@@ -65,7 +66,7 @@ class MemoryIndex:
     def __init__(
         self,
         upkeep: IndexUpkeep,
-        nursery: trio.Nursery,
+        starter: Starter,
         limiter: trio.CapacityLimiter,
         emit: Callable[[Event], None],
         embedder: Embedder | None = None,
@@ -74,7 +75,7 @@ class MemoryIndex:
     ) -> None:
         self.upkeep = upkeep
         self._behind = upkeep.another()  # no question waits for what that is at
-        self._nursery = nursery
+        self._starter = starter
         self._limiter = limiter
         self._emit = emit
         self._keeps_up = keeps_up
@@ -177,7 +178,7 @@ class MemoryIndex:
 
     def take_up_soon(self, document_ids: Collection[str]) -> None:
         """Bring some texts up to date behind the agent, now."""
-        self._nursery.start_soon(self._take_up_behind, document_ids)
+        self._starter.start_soon(self._take_up_behind, document_ids)
 
     async def _take_up_behind(self, document_ids: Collection[str]) -> None:
         if document_ids and not await self.take_up(document_ids):
@@ -216,7 +217,7 @@ class MemoryIndex:
             self._writing.release()
             if self.upkeep.is_merging and self._merged.is_set():
                 self._merged = trio.Event()
-                self._nursery.start_soon(self._finish_merge)
+                self._starter.start_soon(self._finish_merge)
 
     async def _finish_merge(self) -> None:
         try:
@@ -235,7 +236,7 @@ class MemoryIndex:
                 self._built = trio.Event()
         if not self._is_filling:
             self._is_filling = True
-            self._nursery.start_soon(self._fill, delay_seconds)
+            self._starter.start_soon(self._fill, delay_seconds)
 
     async def _fill(self, delay_seconds: float) -> None:
         # Cancelled at the end alone; then what is made aside is left to the next process.

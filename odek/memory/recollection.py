@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
+from odek.background import Starter
 from odek.config.memory_settings import MemorySettings
 from odek.embedding.embedder import Embedder
 from odek.errors import EmbeddingError, StoreError
@@ -46,7 +47,7 @@ class RecollectionParts(msgspec.Struct, frozen=True, kw_only=True):
     ``directory`` is the memory's, and ``episodes`` returns what reads them. ``sessions`` returns
     the sessions for the index, None when there are none to search. ``embedder`` returns what
     makes vectors. ``ask`` puts a question to the model, None when there is none. ``emit`` takes
-    what a person should know. ``nursery`` is for the work that nobody waits for, ``limiter``
+    what a person should know. ``starter`` begins the work that nobody waits for, ``limiter``
     bounds the threads. Who ``keeps_up`` the index also does what no question waits for.
     """
 
@@ -57,7 +58,7 @@ class RecollectionParts(msgspec.Struct, frozen=True, kw_only=True):
     embedder: Callable[[], Embedder]
     ask: Ask | None
     emit: Callable[[Event], None]
-    nursery: trio.Nursery
+    starter: Starter
     limiter: trio.CapacityLimiter
     keeps_up: bool = True
 
@@ -92,7 +93,7 @@ class Recollection:
                 poll=trio.from_thread.check_cancelled,
             )
             self._index = MemoryIndex(
-                upkeep, parts.nursery, parts.limiter, parts.emit, vectors, keeps_up=parts.keeps_up
+                upkeep, parts.starter, parts.limiter, parts.emit, vectors, keeps_up=parts.keeps_up
             )
         return self._index
 
@@ -192,7 +193,7 @@ class Recollection:
                 parts.directory,
                 EpisodeStore(parts.directory),
                 parts.embedder(),
-                parts.nursery,
+                parts.starter,
                 parts.limiter,
             )
         return self._by_vectors

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 import trio
 
+from odek.background import Background, Starter
 from odek.config.memory_settings import MemorySettings
 from odek.embedding.embedder import Embedder
 from odek.errors import StoreError
@@ -82,7 +83,8 @@ async def open_memory(
     second = in_thread(parts.object_to)
     store = FactStore(directory, limits, poll=trio.from_thread.check_cancelled, object_to=second)
     async with open_drained_jobs(Drain(CONSOLIDATION_GRACE_SECONDS)) as jobs, trio.open_nursery() as nursery:
-        memory = Memory(directory, store, parts, nursery, jobs)
+        behind, owed = (Background(each, parts.emit, "memory") for each in (nursery, jobs))
+        memory = Memory(directory, store, parts, behind, owed)
         await memory.freeze()
         yield memory
         nursery.cancel_scope.cancel()
@@ -96,14 +98,13 @@ class Memory:
     """
 
     def __init__(
-        self, directory: Path, store: FactStore, parts: MemoryParts, nursery: trio.Nursery, jobs: trio.Nursery
+        self, directory: Path, store: FactStore, parts: MemoryParts, behind: Starter, jobs: Starter
     ) -> None:
         self.directory = directory
         self.settings = parts.settings
         self.object_to = parts.object_to
         self._store = store
         self._parts = parts
-        self._nursery = nursery
         self._jobs = jobs
         # Changes queue for one lock anyway; a few threads keep reads from waiting behind them.
         self._limiter = trio.CapacityLimiter(4)
@@ -112,7 +113,7 @@ class Memory:
             directory,
             self._outside,
             store,
-            nursery,
+            behind,
             self._limiter,
             parts.emit,
             is_watched=parts.watched,
@@ -129,7 +130,7 @@ class Memory:
                 embedder=self.embedder,
                 ask=parts.ask,
                 emit=parts.emit,
-                nursery=nursery,
+                starter=behind,
                 limiter=self._limiter,
                 keeps_up=parts.keeps_up,
             )

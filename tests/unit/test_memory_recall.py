@@ -310,6 +310,24 @@ async def test_a_file_at_its_mark_is_consolidated_in_the_background(directory: P
     assert (directory / "env.md").read_text() == "Deploys run on Friday at noon"
 
 
+async def test_a_fault_in_the_background_costs_a_line(directory: Path) -> None:
+    """What nobody foresaw there ends neither the turn nor the memory."""
+    events: list[Event] = []
+
+    async def faulty(instructions: str, text: str) -> str:
+        raise ZeroDivisionError("by nobody")
+
+    settings = MemorySettings(merge_on_write=False)
+    async with opened(
+        directory, ask=faulty, emit=events.append, settings=settings, limits=FactLimits(env=32)
+    ) as memory:
+        await memory.add("env", "Deploys run on Friday at noon")
+
+    told = [event.text for event in events if isinstance(event, Notice)]
+    assert told == ["memory: internal error: ZeroDivisionError: by nobody"]
+    assert (directory / "env.md").read_text() == "Deploys run on Friday at noon"
+
+
 async def test_a_handler_that_fails_is_told_of_and_breaks_nothing() -> None:
     """The event still reaches the display."""
     events: list[Event] = []
