@@ -319,13 +319,14 @@ async def test_a_fault_in_the_background_costs_a_line(directory: Path) -> None:
 
     settings = MemorySettings(merge_on_write=False)
     async with opened(
-        directory, ask=faulty, emit=events.append, settings=settings, limits=FactLimits(env=32)
+        directory, ask=faulty, emit=events.append, settings=settings, limits=FactLimits(env=64)
     ) as memory:
+        await memory.add("env", "Deploys run on Friday")
         await memory.add("env", "Deploys run on Friday at noon")
 
     told = [event.text for event in events if isinstance(event, Notice)]
     assert told == ["memory: internal error: ZeroDivisionError: by nobody"]
-    assert (directory / "env.md").read_text() == "Deploys run on Friday at noon"
+    assert (directory / "env.md").read_text() == "Deploys run on Friday\n§\nDeploys run on Friday at noon"
 
 
 async def test_a_handler_that_fails_is_told_of_and_breaks_nothing() -> None:
