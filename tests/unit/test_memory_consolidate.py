@@ -6,13 +6,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from odek.config.memory_settings import MemorySettings
 from odek.errors import ModelUnavailableError
+from odek.events import Event, MemoryEvent, Notice
 from odek.llm.model import ModelRequest, ModelResponse
 from odek.llm.scripted import ScriptedModel, ScriptItem, says
 from odek.memory.ask import ask_with
 from odek.memory.consolidate import Consolidated, consolidate, objection
 from odek.memory.facts import FactLimits, FactStore
 from odek.memory.journal import Journal
+from odek.memory.service import MemoryParts, open_memory
 
 BEFORE = ("Prefers dark mode", "Prefers dark mode in every editor", "The port is 8080")
 AFTER = ("Prefers dark mode in every editor", "The port is 8080")
@@ -166,3 +169,37 @@ async def test_a_single_entry_needs_no_model(tmp_path: Path) -> None:
     store.add("env", "Only one")
 
     assert "nothing to merge" in (await run(store)).reason
+
+
+async def filled(directory: Path, answer: ScriptItem | Exception) -> list[Event]:
+    """Fill env.md to its mark, with a model that answers so; return what is told until it is closed."""
+    events: list[Event] = []
+
+    async def ask(instructions: str, text: str) -> str:
+        if isinstance(answer, Exception):
+            raise answer
+        return await ask_with(ScriptedModel([answer]), timeout_seconds=5)(instructions, text)
+
+    parts = MemoryParts(settings=MemorySettings(merge_on_write=False), ask=ask, emit=events.append)
+    async with open_memory(directory, FactLimits(env=64), parts) as memory:
+        await memory.add("env", "Deploys run on Friday")
+        await memory.add("env", "Deploys run on Friday at noon")
+    return events
+
+
+async def test_a_file_at_its_mark_is_consolidated_in_the_background(tmp_path: Path) -> None:
+    """The addition does not wait; what the model condenses is there when the memory is closed."""
+    told = await filled(tmp_path, says('["Deploys run on Friday at noon"]'))
+
+    kinds = [event.kind for event in told if isinstance(event, MemoryEvent)]
+    assert kinds == ["fact_added", "fact_added", "fact_consolidated"]
+    assert (tmp_path / "env.md").read_text() == "Deploys run on Friday at noon"
+
+
+async def test_a_fault_in_the_background_costs_a_line(tmp_path: Path) -> None:
+    """What nobody foresaw there ends neither the turn nor the memory."""
+    told = await filled(tmp_path, ZeroDivisionError("by nobody"))
+
+    lines = [event.text for event in told if isinstance(event, Notice)]
+    assert lines == ["memory: internal error: ZeroDivisionError: by nobody"]
+    assert (tmp_path / "env.md").read_text() == "Deploys run on Friday\n§\nDeploys run on Friday at noon"

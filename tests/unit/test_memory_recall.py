@@ -294,41 +294,6 @@ async def test_every_change_of_a_fact_is_an_event(directory: Path) -> None:
     assert (handled[-1].count, handled[-1].new_count) == (2, 1)
 
 
-async def test_a_file_at_its_mark_is_consolidated_in_the_background(directory: Path) -> None:
-    """The addition does not wait; what the model condenses is there when the memory is closed."""
-    events: list[Event] = []
-    ask = answering('["Deploys run on Friday at noon"]')
-    settings = MemorySettings(merge_on_write=False)
-    async with opened(
-        directory, ask=ask, emit=events.append, settings=settings, limits=FactLimits(env=64)
-    ) as memory:
-        await memory.add("env", "Deploys run on Friday")
-        await memory.add("env", "Deploys run on Friday at noon")
-
-    kinds = [event.kind for event in events if isinstance(event, MemoryEvent)]
-    assert kinds == ["fact_added", "fact_added", "fact_consolidated"]
-    assert (directory / "env.md").read_text() == "Deploys run on Friday at noon"
-
-
-async def test_a_fault_in_the_background_costs_a_line(directory: Path) -> None:
-    """What nobody foresaw there ends neither the turn nor the memory."""
-    events: list[Event] = []
-
-    async def faulty(instructions: str, text: str) -> str:
-        raise ZeroDivisionError("by nobody")
-
-    settings = MemorySettings(merge_on_write=False)
-    async with opened(
-        directory, ask=faulty, emit=events.append, settings=settings, limits=FactLimits(env=64)
-    ) as memory:
-        await memory.add("env", "Deploys run on Friday")
-        await memory.add("env", "Deploys run on Friday at noon")
-
-    told = [event.text for event in events if isinstance(event, Notice)]
-    assert told == ["memory: internal error: ZeroDivisionError: by nobody"]
-    assert (directory / "env.md").read_text() == "Deploys run on Friday\n§\nDeploys run on Friday at noon"
-
-
 async def test_a_handler_that_fails_is_told_of_and_breaks_nothing() -> None:
     """The event still reaches the display."""
     events: list[Event] = []
