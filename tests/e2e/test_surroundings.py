@@ -47,6 +47,9 @@ def odek(tmp_path: Path) -> Odek:
 )
 async def test_odd_variables_are_no_hindrance(odek: Odek, environment: Mapping[str, str]) -> None:
     """A task is done, whatever they say of the terminal, the language or the directories."""
+    if "LC_ALL" in environment and not sys.prefix.isascii():
+        pytest.skip("Python itself does not start from such a place without a locale")
+
     done = await odek.run("run", ASKED, environment=environment)
 
     assert done.status == 0

@@ -6,6 +6,8 @@ Each takes one ``Call`` and yields parts of its verdict; ``checks.py`` says when
 import re
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from odek.trust.paths import UNRESOLVED
 from odek.trust.risk import Part, Risk
 from odek.trust.shell import archives
@@ -175,14 +177,16 @@ def crontab(call: Call) -> Iterator[Part]:
 
 
 def odek(call: Call) -> Iterator[Part]:
-    """Judge this program itself: what it shows is safe, all else is the person's to do."""
+    """Judge this program itself: what it says of itself is safe, all else is the person's to do.
+
+    What agents answer, and what sessions and the memory hold, may come from anywhere.
+    """
     first = [word.text for word in call.words[:2]]
-    if first in (["version"], ["help"], ["risk"], ["memory", "stats"]) or first[:1] in (
-        ["version"],
-        ["help"],
-        ["risk"],
-    ):
+    if first == ["memory", "stats"] or first[:1] in (["version"], ["help"], ["risk"]):
         yield call.part(Risk.SAFE, "shows only")
+    else:
+        part = call.part(Risk.SYSTEM_WRITE, "odek changes this machine")
+        yield msgspec.structs.replace(part, reads_outside=True)
 
 
 def plus(call: Call) -> Iterator[Part]:
