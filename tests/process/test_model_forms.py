@@ -6,7 +6,7 @@ import pytest
 from odek.errors import ModelRejectedError, ModelUnavailableError
 from odek.llm.model import ModelEvent, ModelRequest, ReasoningText, TextWasReasoning
 from odek.messages import AssistantMessage, FunctionCall, ToolCall, ToolMessage, UserMessage
-from tests.support.endpoints import QUESTION, open_scripted_endpoint
+from tests.support.endpoints import QUESTION, ignore, open_scripted_endpoint
 from tests.support.model_server import (
     Answer,
     chunk,
@@ -17,10 +17,6 @@ from tests.support.model_server import (
     status,
     text_answer,
 )
-
-
-def ignore(_: ModelEvent) -> None:
-    """Take an event and do nothing."""
 
 
 async def test_a_server_without_stream_options_is_asked_without() -> None:

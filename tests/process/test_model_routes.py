@@ -9,15 +9,20 @@ import trio
 from odek.config.settings import LlmSettings
 from odek.errors import (
     ConfigError,
-    ModelError,
     ModelRejectedError,
     ModelUnavailableError,
 )
 from odek.llm.client import ChatModel, open_client
 from odek.llm.endpoint import Endpoint
-from odek.llm.model import ModelEvent
 from odek.llm.post import post
-from tests.support.endpoints import QUESTION, open_scripted_endpoint, refusing_port
+from tests.support.endpoints import (
+    QUESTION,
+    failure_of,
+    ignore,
+    open_scripted_endpoint,
+    refusing_port,
+    text_of,
+)
 from tests.support.model_server import (
     Answer,
     by_request,
@@ -30,22 +35,6 @@ from tests.support.model_server import (
     text_answer,
 )
 from tests.support.waiting import HANG_SECONDS
-
-
-def ignore(_: ModelEvent) -> None:
-    """Take an event and do nothing."""
-
-
-async def text_of(model: ChatModel) -> str:
-    """Ask the usual question and return the text of the answer."""
-    return (await model.complete(QUESTION, ignore)).message.content
-
-
-async def failure_of(model: ChatModel, events: list[ModelEvent] | None = None) -> ModelError:
-    """Ask the usual question and return the error."""
-    with pytest.raises(ModelError) as caught, trio.fail_after(HANG_SECONDS):
-        await model.complete(QUESTION, ignore if events is None else events.append)
-    return caught.value
 
 
 @pytest.mark.parametrize("code", [301, 302, 307, 308])

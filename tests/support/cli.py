@@ -9,11 +9,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
+import pytest
 import trio
 
 from tests.support.waiting import HANG_SECONDS
 
-__all__ = ["Finished", "Odek", "Running"]
+__all__ = ["STARTS_IN_ASCII", "Finished", "Odek", "Running"]
+
+STARTS_IN_ASCII = pytest.mark.skipif(
+    not (__file__ + sys.prefix).isascii(), reason="where this lies, Python does not start in an ASCII locale"
+)
+"""For tests that start Python in a locale of ASCII alone."""
 
 
 class Finished(msgspec.Struct, frozen=True):

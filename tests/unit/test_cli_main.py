@@ -10,6 +10,7 @@ import pytest
 
 from odek.cli.last_words import say
 from odek.cli.main import entry, main
+from tests.support.cli import STARTS_IN_ASCII
 from tests.support.permissions import locked
 
 Output = pytest.CaptureFixture[str]
@@ -166,11 +167,6 @@ def test_help_that_could_not_be_written_is_an_error(words: list[str]) -> None:
         )
 
     assert (done.returncode, done.stderr) == (1, b"odek: cannot write to stdout: the disk is full\n")
-
-
-STARTS_IN_ASCII = pytest.mark.skipif(
-    not (__file__ + sys.prefix).isascii(), reason="where this lies, Python does not start in an ASCII locale"
-)
 
 
 @STARTS_IN_ASCII
