@@ -7,13 +7,14 @@ untrusted.
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from odek.memory.places import is_episode_id
 from odek.text import clip_line, without_surrogates
+from odek.timestamps import moment_of
 
 __all__ = [
     "SUMMARY_LIMIT_BYTES",
@@ -81,7 +82,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def created(self) -> datetime | None:
         """``created_at`` as a time, None when it is none."""
-        return _parse_time(self.created_at)
+        return moment_of(self.created_at)
 
     @property
     def age_key(self) -> tuple[float, str]:
@@ -319,11 +320,3 @@ def _is_object(body: bytes) -> bool:
         return isinstance(msgspec.json.decode(body), dict)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return False
-
-
-def _parse_time(text: str) -> datetime | None:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

@@ -98,12 +98,10 @@ def _told_ns(head: Head, file_ns: int) -> int:
     """Return when a session changed by its own word, or ``file_ns`` if it does not say."""
     if head.updated_at.startswith(time.strftime("%Y-%m-%dT%H:%M:", time.gmtime(file_ns // 10**9))):
         return file_ns  # as good as always, and nothing has to be loaded to see it
-    from datetime import datetime
+    from odek.timestamps import moment_of
 
-    try:
-        return int(datetime.fromisoformat(head.updated_at).timestamp() * 10**9)
-    except (ValueError, OverflowError):
-        return file_ns
+    moment = moment_of(head.updated_at)
+    return int(moment.timestamp() * 10**9) if moment is not None else file_ns
 
 
 def _is_session(path: str) -> bool:

@@ -3,7 +3,6 @@
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -21,6 +20,7 @@ from odek.sessions.store import READ_LIMIT_BYTES
 from odek.storage.files import describe, read_file
 from odek.storage.locks import hold
 from odek.text import clip_middle
+from odek.timestamps import moment_of
 
 __all__ = ["SessionTexts", "changed_at", "said_and_done"]
 
@@ -188,8 +188,5 @@ def _line(text: str, limit_bytes: int) -> str:
 
 def changed_at(header: Header) -> int:
     """Return when a session changed last by its own word, in seconds since 1970; 0 if it does not say."""
-    try:
-        moment = datetime.fromisoformat(header.updated_at or header.created_at)
-    except ValueError:
-        return 0
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    moment = moment_of(header.updated_at or header.created_at)
+    return int(moment.timestamp()) if moment is not None else 0

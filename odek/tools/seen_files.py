@@ -1,13 +1,13 @@
 """Which files the agent knows, and as of when: what somebody changed since is not written over unseen."""
 
 from collections.abc import Collection, Iterable
-from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from odek.errors import ToolError
 from odek.messages import AssistantMessage, Message
+from odek.timestamps import moment_of
 
 __all__ = ["SeenFiles", "Stamp", "seen_before", "stamp_of"]
 
@@ -72,11 +72,10 @@ def seen_before(
     """
     from odek.tools.paths import locate_existing
 
-    seen = SeenFiles()
-    try:
-        until_ns = int(datetime.fromisoformat(until).timestamp() * 10**9)
-    except ValueError:
+    seen, saved = SeenFiles(), moment_of(until)
+    if saved is None:
         return seen
+    until_ns = int(saved.timestamp() * 10**9)
     calls = [call for each in messages if isinstance(each, AssistantMessage) for call in each.tool_calls]
     for arguments in dict.fromkeys(call.arguments for call in calls if call.name in tools):
         try:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from odek.timestamps import current_timestamp, timestamp
+from odek.timestamps import current_timestamp, moment_of, timestamp
 
 
 def test_a_moment_is_told_in_utc_and_sorts_by_its_text() -> None:
@@ -28,3 +28,15 @@ def test_now_is_between_before_and_after() -> None:
     told = datetime.fromisoformat(current_timestamp())
 
     assert before <= told <= datetime.now(UTC)
+
+
+def test_a_moment_without_a_zone_is_read_in_utc() -> None:
+    """As others write them; what names no moment is none."""
+    moment = datetime(2026, 12, 3, 4, 30, tzinfo=UTC)
+
+    assert [moment_of(text) for text in ("2026-12-03T04:30:00", "2026-12-03T10:00:00+05:30", "", "soon")] == [
+        moment,
+        moment,
+        None,
+        None,
+    ]

@@ -1,11 +1,12 @@
 """Which atoms a turn is given. Pure."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
 from odek.memory.extended.atom import PROJECT_BOUND, Atom
+from odek.timestamps import moment_of
 
 __all__ = [
     "OTHER_PROJECT_FACTOR",
@@ -43,13 +44,8 @@ class Scored(msgspec.Struct, frozen=True):
 
 def age_days(created_at: str, now: datetime) -> float:
     """Return the age of a date in days, 0 when it lies ahead or is none."""
-    try:
-        then = datetime.fromisoformat(created_at)
-    except ValueError:
-        return 0.0
-    if then.tzinfo is None:
-        then = then.replace(tzinfo=UTC)
-    return max((now - then).total_seconds() / _SECONDS_PER_DAY, 0.0)
+    then = moment_of(created_at)
+    return max((now - then).total_seconds() / _SECONDS_PER_DAY, 0.0) if then is not None else 0.0
 
 
 def retention(atom: Atom, now: datetime, half_life_days: float) -> float:

@@ -5,7 +5,7 @@ quarantine for a person.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
@@ -25,7 +25,7 @@ from odek.memory.extended.atom import (
 )
 from odek.memory.extended.atom_store import QUARANTINE, AtomStore
 from odek.text import clip_bytes
-from odek.timestamps import timestamp
+from odek.timestamps import moment_of, timestamp
 from odek.trust.scan import scan
 
 if TYPE_CHECKING:
@@ -296,8 +296,5 @@ def _refreshed(old: Atom, new: Atom) -> Atom:
 
 
 def _seconds(created_at: str) -> float:
-    try:
-        then = datetime.fromisoformat(created_at)
-    except ValueError:
-        return 0.0
-    return (then if then.tzinfo else then.replace(tzinfo=UTC)).timestamp()
+    then = moment_of(created_at)
+    return then.timestamp() if then is not None else 0.0
