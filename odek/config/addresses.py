@@ -3,10 +3,10 @@
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-__all__ = ["endpoint_url", "is_address"]
+__all__ = ["COMPLETIONS", "EMBEDDINGS", "endpoint_url", "is_address"]
 
-# Copied along with the root from examples of requests.
-_PATHS: Final = ("/chat/completions", "/embeddings")
+COMPLETIONS: Final = "/chat/completions"
+EMBEDDINGS: Final = "/embeddings"
 
 
 def is_address(text: str) -> bool:
@@ -20,12 +20,12 @@ def is_address(text: str) -> bool:
 
 
 def endpoint_url(base_url: str, path: str) -> str:
-    """Return the address of ``path``, such as "/embeddings", below a root.
+    """Return the address of ``path``, one of the above, below a root. Its query stays.
 
-    A root that ends with the path of a request is that of the request. Its query stays.
+    A root may end with such a path: it is copied along from examples of requests.
     """
     parts = urlsplit(base_url)
     root = parts.path.rstrip("/")
-    for known in _PATHS:
+    for known in (COMPLETIONS, EMBEDDINGS):
         root = root.removesuffix(known)
     return urlunsplit(parts._replace(path=root + path, fragment=""))

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 import trio
 
-from odek.config.addresses import endpoint_url
+from odek.config.addresses import EMBEDDINGS, endpoint_url
 from odek.config.embedding_settings import EmbeddingSettings
 from odek.embedding.embedder import Vector
 from odek.embedding.vector_cache import VectorCache
@@ -68,7 +68,7 @@ class HttpEmbedder:
 
     def __init__(self, settings: EmbeddingSettings, cache_directory: Path) -> None:
         self._settings = settings
-        self._url = endpoint_url(settings.base_url, "/embeddings")
+        self._url = endpoint_url(settings.base_url, EMBEDDINGS)
         self._host = urlsplit(self._url).hostname or "the endpoint"
         self._cache = VectorCache(cache_directory, self.fingerprint)
         self._kept: dict[str, Vector] = {}

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from odek.config.addresses import endpoint_url
+from odek.config.addresses import COMPLETIONS, endpoint_url
 from odek.config.settings import Config
 from odek.errors import ConfigError
-from odek.llm.endpoint import COMPLETIONS_PATH, Endpoint
+from odek.llm.endpoint import Endpoint
 from odek.llm.profiles import PROVIDERS, Provider
 
 __all__ = ["OFFLINE", "Choice", "choose"]
@@ -33,9 +33,9 @@ def choose(config: Config, key_name: str) -> Choice:
     if config.model == OFFLINE:
         return Choice(None)
     if config.base_url:
-        asked = endpoint_url(config.base_url, COMPLETIONS_PATH)
+        asked = endpoint_url(config.base_url, COMPLETIONS)
         usual = next(
-            (each.model for each in PROVIDERS if endpoint_url(each.base_url, COMPLETIONS_PATH) == asked), ""
+            (each.model for each in PROVIDERS if endpoint_url(each.base_url, COMPLETIONS) == asked), ""
         )
         return Choice(_endpoint(config, config.base_url, config.model or usual))
     if not config.api_key:

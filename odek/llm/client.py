@@ -69,16 +69,7 @@ class ChatModel:
         with trio.move_on_after(limit) as whole:
             attempt = 1
             while (fault := await self._try(request, form, answer, on_event)) is not None:
-                other = (
-                    None
-                    if answer.started
-                    else form_after(
-                        form,
-                        fault.message,
-                        request.messages,
-                        thinks=request.thinking not in ("", "disabled"),
-                    )
-                )
+                other = None if answer.started else form_after(form, fault.message, request)
                 if other is not None:
                     form = other
                     answer = self._new_answer(request)

@@ -5,14 +5,12 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import msgspec
 
-from odek.config.addresses import endpoint_url, is_address
+from odek.config.addresses import COMPLETIONS, endpoint_url, is_address
 from odek.config.settings import LlmSettings, PriceSettings
 from odek.errors import ConfigError
 from odek.llm.profiles import ModelProfile, profile_of
 
-__all__ = ["COMPLETIONS_PATH", "Endpoint", "is_loopback"]
-
-COMPLETIONS_PATH = "/chat/completions"
+__all__ = ["Endpoint", "is_loopback"]
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +50,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def url(self) -> str:
         """The address that requests go to."""
-        return endpoint_url(self.base_url, COMPLETIONS_PATH)
+        return endpoint_url(self.base_url, COMPLETIONS)
 
     @property
     def shown_url(self) -> str:

@@ -47,6 +47,11 @@ class ModelRequest(msgspec.Struct, frozen=True):
     temperature: float | None = None
     thinking: str = ""
 
+    @property
+    def thinks(self) -> bool:
+        """Whether reasoning is asked for, and not only left to the profile's default."""
+        return self.thinking not in ("", "disabled")
+
 
 class TextPiece(msgspec.Struct, frozen=True):
     """A piece of the answer's text."""

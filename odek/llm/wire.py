@@ -55,19 +55,16 @@ class RequestForm(msgspec.Struct, frozen=True):
 _USUAL_FORM = RequestForm()
 
 
-def form_after(
-    form: RequestForm, refusal: str, messages: Sequence[Message], *, thinks: bool = False
-) -> RequestForm | None:
-    """Return the form to send ``messages`` in after the ``refusal`` of ``form``; None when none is left.
-
-    ``thinks`` says that the request asked for reasoning.
-    """
+def form_after(form: RequestForm, refusal: str, request: ModelRequest) -> RequestForm | None:
+    """Return the form to send ``request`` in after the ``refusal`` of ``form``; None when none is left."""
     if form.asks_for_usage and "stream_options" in refusal:
         return msgspec.structs.replace(form, asks_for_usage=False)
-    has_null = any(isinstance(message, AssistantMessage) and _lacks_text(message) for message in messages)
+    has_null = any(
+        isinstance(message, AssistantMessage) and _lacks_text(message) for message in request.messages
+    )
     if form.null_content and has_null and _NULL_REFUSED.search(refusal):
         return msgspec.structs.replace(form, null_content=False)
-    if not form.other_thinking and thinks and _THINKING_REFUSED.search(refusal):
+    if not form.other_thinking and request.thinks and _THINKING_REFUSED.search(refusal):
         return msgspec.structs.replace(form, other_thinking=True)
     return None
 
@@ -81,8 +78,7 @@ def encode_request(
         body["stream_options"] = {"include_usage": True}
     style = _OTHER_STYLE.get(profile.thinking, profile.thinking) if form.other_thinking else profile.thinking
     body |= _thinking(request.thinking, style, profile.thinking_off)
-    is_counted = style in _OTHER_STYLE and request.thinking not in ("", "disabled")
-    budget = _BUDGET_TOKENS[request.thinking] if is_counted else 0
+    budget = _BUDGET_TOKENS[request.thinking] if style in _OTHER_STYLE and request.thinks else 0
     max_tokens = request.max_tokens or (_ANSWER_TOKENS_BESIDE_BUDGET if budget else None)
     if max_tokens is not None:
         body[profile.max_tokens_field] = max_tokens + budget
@@ -110,12 +106,10 @@ def _thinking(wanted: str, style: ThinkingStyle, thinking_off: str) -> dict[str,
         case "switch":
             switch = {"thinking": {"type": "disabled" if off else "enabled"}}
             return switch if wanted in ("disabled", "enabled") else {**switch, "reasoning_effort": effort}
-        case "budget":
-            return {} if off else {"thinking": {"type": "enabled", "budget_tokens": _BUDGET_TOKENS[wanted]}}
-        case "adaptive" if (
-            off
-        ):  # as for a budget: without the field most do not think, and some refuse the word
+        case "budget" | "adaptive" if off:  # without the field most do not think, and some refuse the word
             return {}
+        case "budget":
+            return {"thinking": {"type": "enabled", "budget_tokens": _BUDGET_TOKENS[wanted]}}
         case "adaptive":
             adaptive = {"thinking": {"type": "adaptive"}}
             return adaptive if wanted == "enabled" else {**adaptive, "output_config": {"effort": effort}}
