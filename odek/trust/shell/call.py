@@ -120,10 +120,12 @@ class Call(msgspec.Struct):
     context: Context
     words: list[Word]
 
-    def part(self, risk: Risk, reason: str, place: paths.Place | None = None) -> Part:
+    def part(
+        self, risk: Risk, reason: str, place: paths.Place | None = None, *, reads_outside: bool = False
+    ) -> Part:
         """Return a part of the verdict about this command, and the place that it touches."""
         path = paths.shown(place, self.context.where) if place is not None else ""
-        return Part(self.text, risk, reason, program=self.name, path=path)
+        return Part(self.text, risk, reason, program=self.name, path=path, reads_outside=reads_outside)
 
     def has(self, *names: str) -> bool:
         """Whether one of the options was given, long ones perhaps abbreviated."""
@@ -153,7 +155,7 @@ class Call(msgspec.Struct):
         outside = word.hidden or self.context.is_outside(word)
         if risk > Risk.SAFE or outside:
             reason = reason if risk else "reads outside the workspace"
-            yield msgspec.structs.replace(self.part(risk, reason, place), reads_outside=outside)
+            yield self.part(risk, reason, place, reads_outside=outside)
 
     def writes(self, word: Word, *, whole: bool = False, content: bool = True) -> Iterator[Part]:
         """Judge writing the file that ``word`` names; see ``Context.judge_write``."""
