@@ -151,7 +151,7 @@ def session_atoms(setup: Setup, layer: ExtendedLayer, session: Session) -> Sessi
         AtomTurns(parts, layer.jobs),
         layer.nudges,
         emit=setup.emit,
-        nursery=layer.jobs,
+        starter=layer.jobs,
         session=session.id,
         turn=lambda: session.turns,
         last_seen=session.updated_at if setup.resume is not None else "",

@@ -83,9 +83,7 @@ class MemoryIndex:
         self._reading = trio.Lock()  # held while a thread has the open index
         self._writing = trio.Lock()
         self._working_behind = trio.Lock()
-        self._merged = (
-            trio.Event()
-        )  # unset while a merge goes on behind a question, which keeps all from writing
+        self._merged = trio.Event()  # not while a merge goes on behind a question: nobody can write then
         self._merged.set()
         self._built = trio.Event()
         self._urgent = trio.Event()

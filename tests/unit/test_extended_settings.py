@@ -90,7 +90,7 @@ async def open_session(
                 turns,
                 NudgeLog(directory / "extended", chosen, lambda: NOW),
                 emit=events.append,
-                nursery=nursery,
+                starter=nursery,
                 session="s1",
                 turn=lambda: len(messages),
                 last_seen=last_seen,

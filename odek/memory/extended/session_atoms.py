@@ -30,7 +30,7 @@ class SessionAtoms:
         turns: What happens before and beside each answer.
         nudges: Which reminders were given.
         emit: Takes what a person should see; never waits.
-        nursery: For what runs beside the answer.
+        starter: Begins what runs beside the answer.
         session: The id of the session.
         turn: Returns the number of the person's last message, from 1.
         last_seen: When the session was saved before it was resumed, RFC 3339; "" for a new one.
@@ -43,7 +43,7 @@ class SessionAtoms:
         nudges: NudgeLog,
         *,
         emit: Callable[[Event], None],
-        nursery: Starter,
+        starter: Starter,
         session: str,
         turn: Callable[[], int],
         last_seen: str,
@@ -52,7 +52,7 @@ class SessionAtoms:
         self._turns = turns
         self._nudges = nudges
         self._emit = emit
-        self._nursery = nursery
+        self._starter = starter
         self._session = session
         self._turn = turn
         self._last_seen = last_seen
@@ -88,7 +88,7 @@ class SessionAtoms:
         """Remind, after an answer, of what is worth it, and add up what was counted; returns at once."""
         self._turns.finished()
         if self._memory.settings.proactive_nudges_enabled:
-            self._nursery.start_soon(self._nudge)
+            self._starter.start_soon(self._nudge)
 
     async def _return_note(self, told: str) -> str:
         """Return where the person left off, once, when the session was resumed after a break."""

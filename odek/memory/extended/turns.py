@@ -74,12 +74,12 @@ class AtomTurns:
 
     Args:
         parts: What it works with.
-        nursery: For what runs beside the answer.
+        starter: Begins what runs beside the answer.
     """
 
-    def __init__(self, parts: AtomTurnsParts, nursery: Starter) -> None:
+    def __init__(self, parts: AtomTurnsParts, starter: Starter) -> None:
         self._parts = parts
-        self._nursery = nursery
+        self._starter = starter
         self._settings = parts.memory.settings
         self._counters = parts.memory.counters
         self._turns_since_inference = 0
@@ -119,12 +119,12 @@ class AtomTurns:
         if self._settings.infer_user_state and is_due and not self._is_inferring:
             self._turns_since_inference = 0
             self._is_inferring = True
-            self._nursery.start_soon(self._infer, self._parts.model)
+            self._starter.start_soon(self._infer, self._parts.model)
 
     def finished(self) -> None:
         """Add up, after an answer, what was counted; returns at once."""
         if self._parts.tally.is_behind:
-            self._nursery.start_soon(self._add_up)
+            self._starter.start_soon(self._add_up)
 
     async def _add_up(self) -> None:
         with suppress(StoreError):  # tried again after the next answer
