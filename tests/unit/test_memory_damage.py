@@ -10,6 +10,7 @@ from odek.errors import StoreCorruptError, StoreError
 from odek.memory.episodes import EpisodeLimits, EpisodeStore, Provenance
 from odek.memory.facts import FactLimits, FactStore
 from tests.support.episodes import TRUSTED, ids, plant, put
+from tests.support.files import state_of
 
 
 @pytest.fixture
@@ -234,14 +235,14 @@ def test_something_else_in_the_place_of_a_file_is_refused(
             path.mkdir()
         case _:
             path.hardlink_to(outside)
-    before = path.lstat()
+    before = state_of(path)
 
     with pytest.raises(StoreError, match=name):
         store.read("20260101-a")
     with pytest.raises(StoreError, match=name):
         store.write("20260101-a", "Another text.", turns=3, provenance=TRUSTED)
 
-    assert path.lstat() == before
+    assert state_of(path) == before
 
 
 def test_a_foreign_thing_does_not_keep_others_from_being_stored(directory: Path) -> None:

@@ -11,6 +11,7 @@ import trio
 from odek.errors import TargetChangedError, ToolError
 from odek.tools.diffs import unified_diff
 from odek.tools.edit_files import WriteFileTool
+from tests.support.files import state_of
 from tests.support.permissions import locked
 from tests.support.tool_calls import SCOPE, call, prepare
 from tests.support.waiting import HANG_SECONDS
@@ -127,13 +128,13 @@ async def test_new_file_gets_the_mode_of_the_umask(tool: WriteFileTool, tmp_path
 async def test_same_content_writes_nothing(tool: WriteFileTool, tmp_path: Path) -> None:
     """Content that is already there changes neither file nor ledger."""
     (tmp_path / "a.txt").write_text("x\n")
-    before = (tmp_path / "a.txt").stat()
+    before = state_of(tmp_path / "a.txt")
 
     output = await call(tool, path="a.txt", content="x\n")
 
     assert output.content == "a.txt already has exactly this content; nothing was written"
     assert output.changed == ()
-    assert (tmp_path / "a.txt").stat() == before
+    assert state_of(tmp_path / "a.txt") == before
 
 
 async def test_what_the_old_file_was_is_said(tool: WriteFileTool, tmp_path: Path) -> None:
